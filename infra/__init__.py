@@ -1,0 +1,1 @@
+"""The embedded stack, replay and the `slacktide` command line."""

@@ -1,0 +1,1 @@
+"""What a record is: topics, dataclasses, Delta tables, semantic-convention names. Imports nothing of ours."""

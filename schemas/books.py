@@ -1,0 +1,42 @@
+"""The books: what each job counted, written to topic `books` in the same transaction as the records themselves.
+
+A book entry is {"job", "kind", "count", "window_end_ms"}: `count` records of `kind` since the entry before. Sums over
+the topic (read committed) are exact through restarts, which metrics are not. Ingest balances when
+
+    spans = requests + child + duplicate + late + dead
+
+where a message that can't be read counts as one span in and one dead letter out. Drift balances when
+
+    read = sliced + late + (still in open slices)
+"""
+
+from enum import StrEnum
+
+
+class IngestKind(StrEnum):
+    """Kinds of the ingest job's books."""
+
+    SPANS = "spans"
+    REQUESTS = "requests"
+    CHILD = "child"
+    DUPLICATE = "duplicate"
+    LATE = "late"
+    DEAD = "dead"
+
+
+class DriftKind(StrEnum):
+    """Kinds of the drift job's books, each counted per monitor."""
+
+    READ = "read"
+    SLICED = "sliced"
+    LATE = "late"
+
+
+def ingest_balance(counts: dict[str, int]) -> int:
+    """Return spans in less all that came out: 0 when the books balance.
+
+    >>> ingest_balance({"spans": 10, "requests": 6, "child": 2, "duplicate": 1, "late": 0, "dead": 1})
+    0
+    """
+    out = (IngestKind.REQUESTS, IngestKind.CHILD, IngestKind.DUPLICATE, IngestKind.LATE, IngestKind.DEAD)
+    return counts.get(IngestKind.SPANS, 0) - sum(counts.get(kind, 0) for kind in out)

@@ -1,0 +1,26 @@
+"""Instants as the records write them: RFC 3339, UTC, milliseconds."""
+
+from datetime import UTC, datetime
+
+
+def rfc3339(epoch_ms: int) -> str:
+    """Return `epoch_ms` (milliseconds since 1970, UTC) as text.
+
+    >>> rfc3339(1_700_000_000_123)
+    '2023-11-14T22:13:20.123Z'
+    """
+    seconds, millis = divmod(epoch_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{millis:03d}Z"
+
+
+def epoch_ms(text: str) -> int:
+    """Return the milliseconds since 1970 of an RFC 3339 text with a zone. Raises ValueError on anything else.
+
+    >>> epoch_ms('2023-11-14T22:13:20.123Z')
+    1700000000123
+    """
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone; write it as 2026-01-31T12:00:00Z")
+    delta = instant - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000

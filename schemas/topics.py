@@ -1,0 +1,30 @@
+"""The Kafka topics: name, key, partitions of the embedded broker, retention. The one list everything else reads."""
+
+from dataclasses import dataclass
+
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic as the embedded broker creates it; on another broker, the advice for whoever creates it.
+
+    `key` says in words what the record key is. `max_message_bytes` is the topic's `max.message.bytes`.
+    """
+
+    name: str
+    key: str
+    record: str
+    partitions: int = 2
+    retention_ms: int = 7 * DAY_MS
+    max_message_bytes: int = 16 * 1024 * 1024
+
+
+OTLP_SPANS = Topic("otlp_spans", "any", "one OTLP ExportTraceServiceRequest, otlp_proto or otlp_json")
+REQUESTS = Topic("requests", "trace id", "one LLM request: flat, typed, de-duplicated")
+VERDICTS = Topic("verdicts", "series key", "one judged window")
+ALERTS = Topic("alerts", "fingerprint", "one alert lifecycle transition", partitions=1)
+DEAD_LETTERS = Topic("dead_letters", "source topic", "raw bytes, reason, place of what could not be used", partitions=1)
+BOOKS = Topic("books", "job", "how many records of each kind a job counted in an interval", partitions=1)
+
+ALL_TOPICS = (OTLP_SPANS, REQUESTS, VERDICTS, ALERTS, DEAD_LETTERS, BOOKS)

@@ -1,0 +1,83 @@
+"""One judged window, as topic `verdicts` carries it.
+
+The value is JSON. Nothing in it depends on when or where it was computed: a job that judges the same window again
+writes the same bytes.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import orjson
+
+from schemas.ids import record_id
+from schemas.times import rfc3339
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict of one monitor on one feature of one series over one window.
+
+    `series` are the group-by labels. Figures are None where `status` is not `ok`, and `drifted` is None then: unknown,
+    never a pass. Times are epoch milliseconds here and RFC 3339 on the wire; the window is [start, end).
+    """
+
+    monitor: str
+    series: dict[str, str]
+    feature: str
+    window_start_ms: int
+    window_end_ms: int
+    slide_seconds: float
+    test: str
+    method: str
+    status: str
+    statistic: float | None
+    p_value: float | None
+    log10_p_value: float | None
+    effect: float | None
+    published_score: float | None
+    alpha: float
+    min_effect: float
+    drifted: bool | None
+    n_reference: int
+    n_reference_null: int
+    n_window: int
+    n_window_null: int
+    n_infinite: int
+    config_digest: str
+    reference_digest: str
+    model_card_digest: str
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def series_key(self) -> str:
+        """The series' identity: monitor, feature and labels as canonical JSON; the Kafka key."""
+        return series_key(self.monitor, self.feature, self.series)
+
+    @property
+    def verdict_id(self) -> str:
+        """Deterministic over monitor, series, feature, window end, configuration and reference."""
+        return record_id(self.series_key, self.window_end_ms, self.config_digest, self.reference_digest)
+
+    def to_json(self) -> bytes:
+        """The Kafka value: ids first, times as RFC 3339, keys in a fixed order."""
+        body = asdict(self)
+        start, end = body.pop("window_start_ms"), body.pop("window_end_ms")
+        return orjson.dumps(
+            {
+                "schema_version": 1,
+                "verdict_id": self.verdict_id,
+                "series_key": self.series_key,
+                "window_start": rfc3339(start),
+                "window_end": rfc3339(end),
+                **body,
+            }
+        )
+
+
+def series_key(monitor: str, feature: str, labels: dict[str, str]) -> str:
+    """Return the canonical JSON text naming a series.
+
+    >>> series_key("chat", "input_tokens", {"b": "2", "a": "1"})
+    '["chat","input_tokens",{"a":"1","b":"2"}]'
+    """
+    return orjson.dumps([monitor, feature, labels], option=orjson.OPT_SORT_KEYS).decode()
