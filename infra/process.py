@@ -1,0 +1,138 @@
+"""Processes that outlive us, told apart from strangers, and ended by id.
+
+Process ids recycle, so an id alone names nothing. A process of ours is (id, start time), and carries `SLACKTIDE_RUN` in
+its environment, which its children inherit: that finds workers whose parent died.
+"""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from infra.errors import StackError
+
+RUN_VARIABLE = "SLACKTIDE_RUN"
+SERVICE_VARIABLE = "SLACKTIDE_SERVICE"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One process for ever: its id and when it started (seconds since 1970)."""
+
+    pid: int
+    started: float
+
+    def process(self) -> psutil.Process | None:
+        """Return the process while it lives; None when it ended, is a zombie, or the id now names another."""
+        try:
+            process = psutil.Process(self.pid)
+            alive = abs(process.create_time() - self.started) < 0.1 and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return None
+        return process if alive else None
+
+
+def identity_of(pid: int) -> Identity:
+    """Return the identity of the living process `pid`. Raises psutil.NoSuchProcess."""
+    return Identity(pid, psutil.Process(pid).create_time())
+
+
+def start(
+    argv: Sequence[str], *, log: Path, environment: Mapping[str, str], folder: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `argv` in a session of its own, so that it survives our end and our terminal's Ctrl-C.
+
+    Output is appended to `log`; `environment` is the whole environment.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=dict(environment),
+            cwd=folder,
+            start_new_session=True,
+        )
+
+
+def end(processes: Iterable[psutil.Process], grace_seconds: float = 10.0) -> None:
+    """Ask `processes` to end, wait, then end by force those that did not. Those already gone are no error."""
+    living = list(processes)
+    for process in living:
+        _signal(process.terminate)
+    _, stubborn = psutil.wait_procs(living, timeout=grace_seconds)
+    for process in stubborn:
+        _signal(process.kill)
+    psutil.wait_procs(stubborn, timeout=5)
+
+
+def _signal(send: Callable[[], None]) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        send()
+
+
+def with_descendants(process: psutil.Process) -> list[psutil.Process]:
+    """Return `process` and all below it; empty when it has ended."""
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def of_run(run: Path, service: str | None = None) -> list[psutil.Process]:
+    """Return the living processes that were started for the run folder `run` (and for `service`, where given).
+
+    They are known by their environment, so processes of other users, other runs and ourselves never show.
+    """
+    found = []
+    for process in psutil.process_iter():
+        try:
+            environment = process.environ()
+            zombie = process.status() == psutil.STATUS_ZOMBIE
+        except (psutil.Error, OSError):
+            continue
+        ours = environment.get(RUN_VARIABLE) == str(run) and service in (None, environment.get(SERVICE_VARIABLE))
+        if ours and not zombie and process.pid != os.getpid():
+            found.append(process)
+    return found
+
+
+def memory_bytes(processes: Iterable[psutil.Process]) -> int:
+    """Return the resident memory of `processes` added up; pages that several share count for each."""
+    total = 0
+    for process in processes:
+        try:
+            total += process.memory_info().rss
+        except psutil.Error:
+            continue
+    return total
+
+
+def wait_until(
+    ready: Callable[[], bool], what: str, *, timeout_seconds: float, alive: Callable[[], bool] = lambda: True, log: Path
+) -> None:
+    """Return once `ready()`; raise StackError naming `what` and its log when it dies or `timeout_seconds` pass."""
+    deadline = time.monotonic() + timeout_seconds
+    while not ready():
+        if not alive():
+            raise StackError(f"{what} ended while starting", f"Its last words are in {log}:\n{last_lines(log)}")
+        if time.monotonic() > deadline:
+            problem = f"{what} was not ready after {timeout_seconds:.0f} s"
+            raise StackError(problem, f"See {log}:\n{last_lines(log)}")
+        time.sleep(0.1)
+
+
+def last_lines(file: Path, count: int = 8) -> str:
+    """Return the last lines of a log, indented; empty when there is none."""
+    try:
+        lines = file.read_text(errors="replace").splitlines()[-count:]
+    except OSError:
+        return ""
+    return "\n".join(f"    {line[:300]}" for line in lines)

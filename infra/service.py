@@ -1,0 +1,109 @@
+"""One long-lived process of the stack, as data: what to run, where it logs, and which process it is now.
+
+Each service has two files in the run folder: `services/NAME.json` says what should run, `services/NAME.pid` which
+process does. The environment is not written down, since it may hold secrets.
+"""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+import psutil
+
+from infra import process as processes
+from infra.process import RUN_VARIABLE, SERVICE_VARIABLE, Identity
+
+
+@dataclass(frozen=True)
+class Service:
+    """A process that should run. `environment` is added to the starter's and holds no secrets.
+
+    `stop_order`: services with higher numbers are ended first.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    log: Path
+    run: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+    stop_order: int = 0
+
+    def start(self, inherited: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start it and note which process it is. `inherited` is the environment to start from (default: ours)."""
+        environment = {**(os.environ if inherited is None else inherited), **self.environment}
+        environment |= {RUN_VARIABLE: str(self.run), SERVICE_VARIABLE: self.name}
+        started = processes.start(self.argv, log=self.log, environment=environment, folder=self.folder)
+        identity = processes.identity_of(started.pid)
+        _write(_pid_file(self.run, self.name), {"pid": identity.pid, "started": identity.started})
+        return started
+
+    def process(self) -> psutil.Process | None:
+        """Return its process while it lives."""
+        try:
+            noted = orjson.loads(_pid_file(self.run, self.name).read_bytes())
+        except (OSError, orjson.JSONDecodeError):
+            return None
+        return Identity(noted["pid"], noted["started"]).process()
+
+    def family(self) -> list[psutil.Process]:
+        """Return its process, all below it, and those it left behind when it died (Python workers)."""
+        main = self.process()
+        found = {p.pid: p for p in (processes.with_descendants(main) if main else [])}
+        found |= {p.pid: p for p in processes.of_run(self.run, self.name)}
+        return list(found.values())
+
+    def stop(self, grace_seconds: float = 10.0) -> None:
+        """End it with all that it started."""
+        if main := self.process():
+            processes.end([main], grace_seconds)
+        processes.end(self.family(), grace_seconds=2.0)
+        _pid_file(self.run, self.name).unlink(missing_ok=True)
+
+    def save(self) -> None:
+        """Note in the run folder that it should run; a supervisor takes it up."""
+        _write(
+            _service_file(self.run, self.name),
+            {
+                "name": self.name,
+                "argv": self.argv,
+                "log": str(self.log),
+                "environment": dict(self.environment),
+                "folder": str(self.folder) if self.folder else None,
+                "stop_order": self.stop_order,
+            },
+        )
+
+    def forget(self) -> None:
+        """Take back `save`."""
+        _service_file(self.run, self.name).unlink(missing_ok=True)
+
+
+def load_services(run: Path) -> list[Service]:
+    """Return the services noted in the run folder, in the order in which they are started."""
+    found = []
+    for file in (run / "services").glob("*.json"):
+        body = orjson.loads(file.read_bytes())
+        body |= {"argv": tuple(body["argv"]), "log": Path(body["log"]), "run": run}
+        body["folder"] = Path(body["folder"]) if body["folder"] else None
+        found.append(Service(**body))
+    return sorted(found, key=lambda service: (service.stop_order, service.name))
+
+
+def _service_file(run: Path, name: str) -> Path:
+    return run / "services" / f"{name}.json"
+
+
+def _pid_file(run: Path, name: str) -> Path:
+    return run / "services" / f"{name}.pid"
+
+
+def _write(file: Path, body: object) -> None:
+    """Write as one step, so that a reader never sees half a file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(file.suffix + ".part")
+    part.write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2))
+    part.replace(file)

@@ -1,0 +1,27 @@
+"""The real engines, started once a session on free ports, for the tests that need them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.broker import Broker, BrokerSettings
+from infra.ports import free_ports
+
+SASL_USERNAME, SASL_PASSWORD = "tester", "only-for-tests"
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real Kafka broker with all topics: `.bootstrap_servers`, and `.sasl_bootstrap_servers` for user `tester`."""
+    os.environ["SLACKTIDE_SASL_USERNAME"], os.environ["SLACKTIDE_SASL_PASSWORD"] = SASL_USERNAME, SASL_PASSWORD
+    port, controller_port, sasl_port = free_ports(3)
+    folder: Path = tmp_path_factory.mktemp("broker")
+    started = Broker(folder, BrokerSettings(port, controller_port, sasl_port))
+    try:
+        started.start()
+        started.create_topics()
+        yield started
+    finally:
+        started.stop()
