@@ -1,0 +1,128 @@
+"""Ingest: `otlp_spans` -> typed, de-duplicated `requests`; the rest to `dead_letters`, everything counted in `books`.
+
+    flink run -py jobs/ingest.py -pyfs slacktide-jobs.zip --bootstrap-servers HOST:PORT
+
+The topology: Kafka bytes -> one vectorised Python decode -> lines cut in the JVM -> late check by the partition's
+newest event time -> first of each (trace id, span id). Source and decode are shared by the three sinks.
+"""
+
+import argparse
+import sys
+from importlib.resources import files
+
+from pyflink.table import DataTypes, Schema, StatementSet, StreamTableEnvironment
+from pyflink.table.udf import udf
+
+from jobs.flink_environment import job_name, open_environment
+from jobs.kafka_client import ConfigurationError
+from jobs.settings import JobSettings, add_job_arguments, settings_from, sink_options, source_options
+from schemas.books import IngestKind
+from udfs.flink_ingest import JOB, DeadLetters, DecodeSpans
+from udfs.telemetry.batch import REQUEST_INDEX_AT, REQUEST_PAYLOAD_AT, REQUEST_TIME_AT
+
+EXAMPLES = """examples:
+  slacktide submit ingest
+  slacktide submit ingest --bootstrap-servers kafka:9092 --kafka-config kafka.yaml -- --encoding otlp_json
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The job's command line."""
+    result = argparse.ArgumentParser("ingest", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_job_arguments(result)
+    result.add_argument("--encoding", default="auto", help="otlp_proto, otlp_json or auto (each message's first byte)")
+    result.add_argument("--lenient", action="store_true", help="accept base64 ids and enum names")
+    result.add_argument("--allowed-lateness-seconds", type=int, default=600, help="older spans are late (default: 600)")
+    # Twice the lateness: a copy may come long after the first while event time stood still.
+    result.add_argument(
+        "--deduplicate-seconds", type=int, default=1200, help="how long a span id is remembered (default: 1200)"
+    )
+    result.add_argument(
+        "--max-skew-seconds", type=int, default=300, help="further ahead of Kafka's time is clock_skew (default: 300)"
+    )
+    return result
+
+
+def validate(argv: list[str] | None = None) -> tuple[argparse.Namespace, JobSettings]:
+    """Check the command line. Raises ConfigurationError naming the field and the remedy."""
+    arguments = parser().parse_args(argv)
+    if arguments.encoding not in ("auto", "otlp_proto", "otlp_json"):
+        raise ConfigurationError(
+            "command line", "--encoding", f"{arguments.encoding!r} is none of ours", "Use auto, otlp_proto or otlp_json"
+        )
+    for name in ("allowed_lateness_seconds", "deduplicate_seconds", "max_skew_seconds"):
+        if getattr(arguments, name) <= 0:
+            option = "--" + name.replace("_", "-")
+            raise ConfigurationError("command line", option, "is not positive", "Give a number of seconds above 0")
+    if arguments.deduplicate_seconds < arguments.allowed_lateness_seconds:
+        raise ConfigurationError(
+            "command line",
+            "--deduplicate-seconds",
+            "is below --allowed-lateness-seconds, so a copy could pass as new",
+            "Make it at least as long",
+        )
+    return arguments, settings_from(arguments)
+
+
+def statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str]:
+    """The SQL of the job in order: tables and views, then one INSERT a sink (the last three)."""
+    text = files("jobs").joinpath("sql/ingest.sql").read_text()
+    filled = text.format(
+        source=source_options(settings, JOB, "otlp_spans", {"format": "raw"}),
+        requests=sink_options(settings, JOB, "requests", _keyed("trace_id")),
+        dead_letters=sink_options(settings, JOB, "dead_letters", _keyed("topic")),
+        books=sink_options(settings, JOB, "books", _keyed("job") | {"value.format": "json"}),
+        allowed_lateness_ms=arguments.allowed_lateness_seconds * 1000,
+        time_at=REQUEST_TIME_AT + 1,
+        time_length=REQUEST_INDEX_AT - REQUEST_TIME_AT,
+        payload_at=REQUEST_PAYLOAD_AT + 1,
+        job=JOB,
+        kind=IngestKind,
+    )
+    code = "\n".join(line for line in filled.splitlines() if not line.startswith("--"))
+    return [statement.strip() for statement in code.split(";\n") if statement.strip()]
+
+
+def _keyed(field: str) -> dict[str, str]:
+    return {"key.format": "raw", "key.fields": field, "value.format": "raw", "value.fields-include": "EXCEPT_KEY"}
+
+
+def build(table_env: StreamTableEnvironment, arguments: argparse.Namespace, settings: JobSettings) -> StatementSet:
+    """Register everything and return the statement set, ready to attach."""
+    decode = DecodeSpans(arguments.encoding, arguments.lenient, arguments.max_skew_seconds * 1000)
+    table_env.create_temporary_function("decode_spans", udf(decode, result_type=DataTypes.STRING(), func_type="pandas"))
+    table_env.create_temporary_function(
+        "dead_letter", udf(DeadLetters(), result_type=DataTypes.BYTES(), func_type="pandas")
+    )
+    statement_set = table_env.create_statement_set()
+    for statement in statements(arguments, settings):
+        if statement.startswith("INSERT"):
+            statement_set.add_insert_sql(statement)
+        else:
+            table_env.execute_sql(statement)
+        if statement.startswith("CREATE TEMPORARY VIEW judging"):
+            _register_once(table_env, "judging", "judged")
+            table_env.get_config().set("table.exec.state.ttl", f"{arguments.deduplicate_seconds} s")
+    return statement_set
+
+
+def _register_once(table_env: StreamTableEnvironment, view: str, name: str) -> None:
+    """Register `view` as `name` through a DataStream, so that every reader shares one copy; adds `proctime`.
+
+    The optimizer can't tell that two UNNESTs are the same, and would keep a copy of the state for each sink.
+    """
+    stream = table_env.to_data_stream(table_env.from_path(view))
+    schema = Schema.new_builder().column_by_expression("proctime", "PROCTIME()").build()
+    table_env.create_temporary_view(name, stream, schema)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Validate, build and submit."""
+    arguments, settings = validate(argv)
+    environment, table_env = open_environment(settings, JOB)
+    build(table_env, arguments, settings).attach_as_datastream()
+    environment.execute(job_name(settings, JOB))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

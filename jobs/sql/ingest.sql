@@ -1,0 +1,65 @@
+CREATE TEMPORARY TABLE otlp_spans (
+  message BYTES,
+  topic STRING NOT NULL METADATA VIRTUAL,
+  `partition` INT NOT NULL METADATA VIRTUAL,
+  `offset` BIGINT NOT NULL METADATA VIRTUAL,
+  `timestamp` TIMESTAMP_LTZ(3) NOT NULL METADATA VIRTUAL
+) WITH (
+  {source}
+);
+CREATE TEMPORARY TABLE requests (trace_id STRING, request STRING) WITH (
+  {requests}
+);
+CREATE TEMPORARY TABLE dead_letters (topic STRING, letter BYTES) WITH (
+  {dead_letters}
+);
+CREATE TEMPORARY TABLE books (job STRING, kind STRING, `count` BIGINT, window_end_ms BIGINT) WITH (
+  {books}
+);
+-- One Python call a batch of messages; everything after it is cut out of the text in the JVM.
+CREATE TEMPORARY VIEW decoded AS
+SELECT topic, `partition`, `offset`, timestamp_ms, decode_spans(message, timestamp_ms) AS lines
+FROM (
+  SELECT *, TIMESTAMPDIFF(SECOND, TO_TIMESTAMP_LTZ(0, 3), `timestamp`) * CAST(1000 AS BIGINT)
+    + EXTRACT(MILLISECOND FROM `timestamp`) AS timestamp_ms
+  FROM otlp_spans
+);
+CREATE TEMPORARY VIEW lines AS
+SELECT topic, `partition`, `offset`, timestamp_ms, line, PROCTIME() AS proctime, SUBSTRING(line, 1, 1) AS line_kind,
+  CASE WHEN SUBSTRING(line, 1, 1) = 'R' THEN CAST(SUBSTRING(line, {time_at}, {time_length}) AS BIGINT) END AS event_time_ms
+FROM decoded CROSS JOIN UNNEST(SPLIT(lines, CHR(10))) AS split (line);
+-- The newest event time of the partition so far lives in keyed state, so lateness is judged alike after a restart.
+-- `judged` passes through a DataStream (jobs/ingest.py): up to there no state expires, and there is one copy of it.
+CREATE TEMPORARY VIEW judging AS
+SELECT topic, `partition`, `offset`, timestamp_ms, line, line_kind,
+  line_kind = 'R' AND event_time_ms < newest_ms - {allowed_lateness_ms} AS is_late
+FROM (
+  SELECT *, MAX(event_time_ms) OVER (
+    PARTITION BY `partition` ORDER BY proctime ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS newest_ms
+  FROM lines
+);
+-- ROWS, not RANGE: two copies within one millisecond must not count each other as the first.
+CREATE TEMPORARY VIEW numbered AS
+SELECT line, proctime, COUNT(*) OVER (
+  PARTITION BY SUBSTRING(line, 2, 48) ORDER BY proctime ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS copy_number
+FROM judged WHERE line_kind = 'R' AND NOT is_late;
+CREATE TEMPORARY VIEW counts AS
+SELECT proctime, '{kind.SPANS}' AS kind, CAST(JSON_VALUE(SUBSTRING(line, 2), '$.spans') AS BIGINT) AS n FROM judged WHERE line_kind = 'B'
+UNION ALL
+SELECT proctime, '{kind.CHILD}', CAST(JSON_VALUE(SUBSTRING(line, 2), '$.child') AS BIGINT) FROM judged WHERE line_kind = 'B'
+UNION ALL
+SELECT proctime, '{kind.DEAD}', CAST(1 AS BIGINT) FROM judged WHERE line_kind = 'D'
+UNION ALL
+SELECT proctime, '{kind.LATE}', CAST(1 AS BIGINT) FROM judged WHERE is_late
+UNION ALL
+SELECT proctime, CASE WHEN copy_number = 1 THEN '{kind.REQUESTS}' ELSE '{kind.DUPLICATE}' END, CAST(1 AS BIGINT) FROM numbered;
+INSERT INTO requests
+SELECT SUBSTRING(line, 2, 32), SUBSTRING(line, {payload_at}) FROM numbered WHERE copy_number = 1;
+INSERT INTO dead_letters
+SELECT topic, dead_letter(line, topic, `partition`, `offset`, timestamp_ms)
+FROM judged WHERE line_kind = 'D' OR is_late;
+INSERT INTO books
+SELECT '{job}', kind, SUM(n), UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000
+FROM TUMBLE(TABLE counts, DESCRIPTOR(proctime), INTERVAL '2' SECOND)
+GROUP BY kind, window_start, window_end
+HAVING SUM(n) > 0;
