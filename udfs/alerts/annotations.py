@@ -1,0 +1,29 @@
+"""What a person reads in an alert: a summary, a sentence of evidence, and the rule's own notes."""
+
+from schemas.alerts import AlertState, EvidenceWindow
+from udfs.alerts.rule import AlertRule
+from udfs.alerts.verdict_event import VerdictEvent
+
+
+def alert_annotations(
+    rule: AlertRule, event: VerdictEvent, state: AlertState, evidence: tuple[EvidenceWindow, ...]
+) -> dict[str, str]:
+    """Return `summary`, `description` and, where set, `runbook_url`; the rule's `annotations` go over them."""
+    subject = f"{event.feature} of monitor {event.monitor}"
+    windows = f"{len(evidence)} window{'' if len(evidence) == 1 else 's'} in a row"
+    if state is AlertState.FIRING:
+        summary = f"{subject} has drifted from its reference"
+        found = f"{windows} with p below {evidence[-1].threshold:g}"
+    else:
+        summary = f"{subject} is back at its reference"
+        found = f"{windows} without drift"
+    ours = {"summary": summary, "description": f"{found}; the last: {_figures(evidence[-1])}."}
+    if rule.runbook_url:
+        ours["runbook_url"] = rule.runbook_url
+    return ours | dict(rule.annotations)
+
+
+def _figures(window: EvidenceWindow) -> str:
+    statistic = "unknown" if window.statistic is None else f"{window.statistic:.4g}"
+    p_value = "unknown" if window.p_value is None else f"{window.p_value:.2g}"
+    return f"statistic {statistic}, p {p_value}, n {window.n_window}"
