@@ -1,0 +1,355 @@
+"""`otlp_json` messages to span columns: orjson, then one walk that keeps only attributes a field can use.
+
+Strict by the specification: ids are hex, enums are integers, unknown members are ignored, and whatever may be absent
+may also be null. A lenient reader also takes base64 ids and enum names, and counts them.
+Source: opentelemetry-proto, docs/specification.md, JSON Protobuf Encoding and Empty Telemetry Envelopes.
+"""
+
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
+from schemas.semconv import FIELD_ALIASES, LIST_KEYS, OPERATION_KEYS
+from udfs.telemetry import span_checks
+from udfs.telemetry.any_value import integer, real
+from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Attributes, SpanBatch
+
+UTF8_BOM = b"\xef\xbb\xbf"
+KNOWN_KEYS = frozenset(alias.key for aliases in FIELD_ALIASES.values() for alias in aliases) | set(OPERATION_KEYS)
+
+KIND_NAMES = {
+    f"SPAN_KIND_{name}": number
+    for number, name in enumerate(("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"))
+}
+STATUS_NAMES = {f"STATUS_CODE_{name}": number for number, name in enumerate(("UNSET", "OK", "ERROR"))}
+
+_NO_PARENT = bytes(SPAN_ID_BYTES)
+
+
+class _UnusableError(Exception):
+    """A span, or what should hold spans (`part`), is unusable for the reason given."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason, self.detail = reason, detail
+        self.part: object = None
+
+
+def _reject(detail: str) -> NoReturn:
+    raise _UnusableError(Reason.MALFORMED_JSON, detail)
+
+
+@dataclass(slots=True)
+class _AttributeLists:
+    """The columns of `Attributes` while they grow; only attributes that can fill a field are kept."""
+
+    owner: list[int] = field(default_factory=list)
+    key_code: list[int] = field(default_factory=list)
+    codes: dict[str, int] = field(default_factory=dict)
+    text: list[str | None] = field(default_factory=list)
+    flag: list[bool | None] = field(default_factory=list)
+    integer: list[int | None] = field(default_factory=list)
+    real: list[float | None] = field(default_factory=list)
+    list_text: list[str | None] = field(default_factory=list)
+    is_other: list[bool] = field(default_factory=list)
+
+    def add(self, owner: int, pairs: list[Any]) -> None:
+        """Append the attributes of one owner. Raises _UnusableError, having appended nothing, on a wrong shape."""
+        rows = [row for pair in pairs if pair is not None and (row := _attribute(pair)) is not None]
+        for key, text, flag, whole, number, list_text, is_other in rows:
+            self.owner.append(owner)
+            self.key_code.append(self.codes.setdefault(key, len(self.codes)))
+            self.text.append(text)
+            self.flag.append(flag)
+            self.integer.append(whole)
+            self.real.append(number)
+            self.list_text.append(list_text)
+            self.is_other.append(is_other)
+
+    def columns(self) -> Attributes:
+        return Attributes(
+            owner=np.array(self.owner, dtype=np.int64),
+            key_code=np.array(self.key_code, dtype=np.int64),
+            keys=list(self.codes),
+            text=pa.array(self.text, pa.string()),
+            flag=pa.array(self.flag, pa.bool_()),
+            integer=pa.array(self.integer, pa.int64()),
+            real=pa.array(self.real, pa.float64()),
+            list_text=pa.array(self.list_text, pa.string()),
+            is_other=np.array(self.is_other, dtype=np.bool_),
+        )
+
+
+_Row = tuple[str, str | None, bool | None, int | None, float | None, str | None, bool]
+
+
+def _attribute(pair: object) -> _Row | None:
+    """Return the columns of one KeyValue, or None where it is empty or a text that no field asks for."""
+    if type(pair) is not dict:
+        _reject("an attribute is no object")
+    key, value = pair.get("key", ""), pair.get("value")
+    if type(key) is not str:
+        _reject("an attribute's key is no text")
+    if value is None:
+        return None
+    if type(value) is not dict:
+        _reject("an attribute's value is no object")
+    text = flag = whole = number = list_text = None
+    if (content := value.get("stringValue")) is not None:
+        if key not in KNOWN_KEYS:
+            return None
+        text = content if type(content) is str else None
+    elif (content := value.get("intValue")) is not None:
+        whole = integer(content)
+    elif (content := value.get("doubleValue")) is not None:
+        number = real(content)
+    elif key not in KNOWN_KEYS:
+        return None
+    elif (content := value.get("boolValue")) is not None:
+        flag = content if type(content) is bool else None
+    elif (content := value.get("arrayValue")) is not None:
+        list_text = _first_text(content) if key in LIST_KEYS else None
+        return key, None, None, None, None, list_text, True
+    elif value.get("kvlistValue") is None and value.get("bytesValue") is None:
+        return None
+    is_other = text is None and flag is None and whole is None and number is None
+    return key, text, flag, whole, number, None, is_other
+
+
+def _first_text(content: Any) -> str | None:
+    values = content.get("values") if type(content) is dict else None
+    for item in values if type(values) is list else ():
+        if type(item) is dict and type(text := item.get("stringValue")) is str:
+            return str(text)
+    return None
+
+
+class _Reader:
+    """Walks messages and keeps the columns of what it could use."""
+
+    def __init__(self, *, lenient: bool) -> None:
+        self.lenient = lenient
+        self.lenient_counts: Counter[str] = Counter()
+        self.dead: list[DeadLetter] = []
+        self.spans: list[tuple[int, int, bytes, bytes, bytes, str, int, int, int, int, int]] = []
+        self.attributes, self.resource_attributes = _AttributeLists(), _AttributeLists()
+        self.resource_count = 0
+
+    def read(self, message_index: int, message: bytes) -> None:
+        """Take one message in; whatever is wrong with it ends as dead letters."""
+        try:
+            body = orjson.loads(message.removeprefix(UTF8_BOM)) if message else {}
+        except orjson.JSONDecodeError:
+            self._bury(Reason.MALFORMED_JSON, "not JSON", message_index, WHOLE_MESSAGE, message)
+            return
+        try:
+            entries = _list_of(body, "resourceSpans", "the message")
+        except _UnusableError as unusable:
+            self._bury(unusable.reason, unusable.detail, message_index, WHOLE_MESSAGE, message)
+            return
+        for span_index, found in enumerate(self._spans_of(entries)):
+            fault = found if isinstance(found, _UnusableError) else self._take(message_index, span_index, *found)
+            if fault is not None:
+                payload = _json_bytes(fault.part, message)
+                self._bury(fault.reason, fault.detail, message_index, span_index, payload)
+
+    def _bury(self, reason: Reason, detail: str, message_index: int, span_index: int, payload: bytes) -> None:
+        self.dead.append(DeadLetter(reason, detail, message_index, span_index, payload))
+
+    def _spans_of(self, entries: list[Any]) -> Iterator[tuple[object, int] | _UnusableError]:
+        """Yield (span, resource number) in wire order, and in its place the fault of what can't hold spans."""
+        for entry in entries:
+            if entry is None:
+                continue
+            try:
+                scopes = _list_of(entry, "scopeSpans", "an entry of resourceSpans")
+                resource = self._resource(entry.get("resource"))
+            except _UnusableError as unusable:
+                unusable.part = entry
+                yield unusable
+                continue
+            for scope in scopes:
+                if scope is None:
+                    continue
+                try:
+                    spans = _list_of(scope, "spans", "an entry of scopeSpans")
+                except _UnusableError as unusable:
+                    unusable.part = scope
+                    yield unusable
+                    continue
+                yield from ((span, resource) for span in spans if span is not None)
+
+    def _resource(self, resource: object) -> int:
+        if resource is not None:
+            self.resource_attributes.add(self.resource_count, _list_of(resource, "attributes", "a resource"))
+        self.resource_count += 1
+        return self.resource_count - 1
+
+    def _take(self, message_index: int, span_index: int, span: object, resource: int) -> _UnusableError | None:
+        """Keep one span, or return why it can't be used."""
+        try:
+            self._keep(message_index, span_index, span, resource)
+        except _UnusableError as unusable:
+            unusable.part = span
+            return unusable
+        return None
+
+    def _keep(self, message_index: int, span_index: int, span: object, resource: int) -> None:
+        pairs = _list_of(span, "attributes", "a span")
+        assert isinstance(span, dict)
+        trace_id = self._id(span.get("traceId"), TRACE_ID_BYTES, span_checks.TRACE_ID_LENGTH, span_checks.TRACE_ID_ZERO)
+        span_id = self._id(span.get("spanId"), SPAN_ID_BYTES, span_checks.SPAN_ID_LENGTH, span_checks.SPAN_ID_ZERO)
+        parent_id = self._id(span.get("parentSpanId") or "", SPAN_ID_BYTES, span_checks.PARENT_ID_LENGTH, None)
+        start_ns, end_ns = _times(span)
+        kind = self._enum(span.get("kind"), KIND_NAMES)
+        status = span.get("status")
+        if status is not None and type(status) is not dict:
+            _reject("status is no object")
+        code = self._enum(status.get("code"), STATUS_NAMES) if status else 0
+        name = span.get("name")
+        if name is not None and type(name) is not str:
+            _reject("name is no text")
+        self.attributes.add(len(self.spans), pairs)
+        self.spans.append(
+            (
+                message_index,
+                span_index,
+                trace_id,
+                span_id,
+                parent_id,
+                name or "",
+                kind,
+                code,
+                start_ns,
+                end_ns,
+                resource,
+            )
+        )
+
+    def _id(self, text: object, width: int, wrong: span_checks.Fault, zero: span_checks.Fault | None) -> bytes:
+        """Return an id's bytes; without `zero`, an empty or all-zero id is allowed and gives zeros."""
+        if text == "" and zero is None:
+            return _NO_PARENT
+        if type(text) is not str:
+            raise _UnusableError(*wrong)
+        number = _from_hex(text, width)
+        if number is None:
+            number = _from_base64(text, width) if self.lenient else None
+            if number is None:
+                raise _UnusableError(*wrong)
+            self.lenient_counts["id_base64"] += 1
+        if zero is not None and not any(number):
+            raise _UnusableError(*zero)
+        return number
+
+    def _enum(self, value: object, names: dict[str, int]) -> int:
+        if value is None:
+            return 0
+        if type(value) is int:
+            return value if 0 <= value < len(names) else 0
+        if type(value) is not str:
+            _reject("an enum is no integer")
+        if not self.lenient or value not in names:
+            raise _UnusableError(Reason.ENUM_NAME, "an enum is written by name; OTLP/JSON has integers")
+        self.lenient_counts["enum_name"] += 1
+        return names[value]
+
+    def batch(self) -> SpanBatch:
+        """Return the columns of everything taken in."""
+        columns = list(zip(*self.spans, strict=True)) if self.spans else [()] * 11
+        message_index, span_index, trace_id, span_id, parent_id, name, kind, status, start_ns, end_ns, resource = (
+            columns
+        )
+        return SpanBatch(
+            message_index=np.array(message_index, dtype=np.int64),
+            span_index=np.array(span_index, dtype=np.int64),
+            trace_id=np.frombuffer(b"".join(trace_id), dtype=np.uint8).reshape(-1, TRACE_ID_BYTES),
+            span_id=np.frombuffer(b"".join(span_id), dtype=np.uint8).reshape(-1, SPAN_ID_BYTES),
+            parent_id=np.frombuffer(b"".join(parent_id), dtype=np.uint8).reshape(-1, SPAN_ID_BYTES),
+            name=pa.array(name, pa.string()),
+            kind=np.array(kind, dtype=np.int64),
+            status=np.array(status, dtype=np.int64),
+            start_ns=np.array(start_ns, dtype=np.int64),
+            end_ns=np.array(end_ns, dtype=np.int64),
+            attributes=self.attributes.columns(),
+            resource=np.array(resource, dtype=np.int64),
+            resource_attributes=self.resource_attributes.columns(),
+            resource_count=self.resource_count,
+            lenient=dict(self.lenient_counts),
+        )
+
+
+def read_spans(messages: Sequence[bytes], *, lenient: bool = False) -> tuple[SpanBatch, list[DeadLetter]]:
+    """Return the usable spans of `messages`, and a dead letter for each span or message that can't be used.
+
+    Never raises on content. What can't hold spans (an entry of resourceSpans that is no object...) counts as one span
+    and is dead-lettered alone; the rest of its message is used. Empty messages hold no spans. O(total bytes).
+    """
+    reader = _Reader(lenient=lenient)
+    for index, message in enumerate(messages):
+        reader.read(index, message)
+    return reader.batch(), reader.dead
+
+
+def _list_of(holder: object, member: str, what: str) -> list[Any]:
+    """Return a list member; absent and null are empty. Raises _UnusableError on any other shape."""
+    if type(holder) is not dict:
+        _reject(f"{what} is no object")
+    values = holder.get(member)
+    if values is None:
+        return []
+    if type(values) is not list:
+        _reject(f"{member} is no list")
+    return values
+
+
+def _times(span: dict[str, Any]) -> tuple[int, int]:
+    start_ns, end_ns = _time(span.get("startTimeUnixNano")), _time(span.get("endTimeUnixNano"))
+    if fault := span_checks.time_fault(start_ns, end_ns):
+        raise _UnusableError(*fault)
+    return start_ns or end_ns, end_ns
+
+
+def _time(value: object) -> int:
+    if value is None:
+        return 0
+    if type(value) is int:
+        return value
+    if type(value) is str and value.isascii() and value.isdigit():
+        # Beyond 20 digits it overflows whatever it is; int() itself refuses thousands of digits.
+        return int(value) if len(value.lstrip("0")) <= 20 else span_checks.INT64_MAX + 1
+    raise _UnusableError(*span_checks.TIME_TYPE)
+
+
+def _from_hex(text: str, width: int) -> bytes | None:
+    if len(text) != 2 * width:
+        return None
+    try:
+        number = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return number if len(number) == width else None  # fromhex skips blanks
+
+
+def _from_base64(text: str, width: int) -> bytes | None:
+    try:
+        number = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return number if len(number) == width else None
+
+
+def _json_bytes(part: object, message: bytes) -> bytes:
+    """Return the JSON of a part of a message; the whole message where it nests too deep to be written."""
+    try:
+        return orjson.dumps(part)
+    except TypeError:
+        return message
