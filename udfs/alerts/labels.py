@@ -31,8 +31,8 @@ def alert_labels(rule: AlertRule, monitor: str, feature: str, series: Mapping[st
 def label_names(names: Mapping[str, object], reserved: Mapping[str, object]) -> dict[str, str]:
     """Return a Prometheus label name for each of `names`: no two alike, none in `reserved`.
 
-    A valid name stays as it is. In others every other character becomes `_`, with `label_` in front where a digit or
-    `__` would lead; what is then taken already gets a number behind it. The same set of names always gives the same.
+    A valid name stays as it is. In others every other character becomes `_`, with `label_` in front where no
+    letter would lead; what is then taken already gets a number behind it. The same set of names always gives the same.
 
     >>> label_names({"service.name": 0, "service_name": 0, "severity": 0}, reserved={"severity": 0})
     {'service_name': 'service_name', 'severity': 'exported_severity', 'service.name': 'service_name_2'}
@@ -46,8 +46,10 @@ def label_names(names: Mapping[str, object], reserved: Mapping[str, object]) -> 
 
 
 def _sanitised(name: str) -> str:
+    if _VALID.fullmatch(name):
+        return name
     replaced = _INVALID_CHARACTER.sub("_", name)
-    return replaced if _VALID.fullmatch(replaced) else f"label_{replaced}"
+    return replaced if replaced[:1].isalpha() else f"label_{replaced}"
 
 
 def _free(name: str, reserved: Mapping[str, object], taken: set[str]) -> str:

@@ -1,0 +1,56 @@
+"""The state's encoding: what was ever written stays readable."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.alert_verdicts import EPOCH_MS, RULE, SLIDE_MS, events, verdicts
+from udfs.alerts import state as lifecycle_state
+from udfs.alerts.lifecycle import step
+from udfs.alerts.state import LifecycleState, UnknownStateVersionError, decode, encode
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "alerts"
+
+
+def state_after(timeline: str) -> LifecycleState:
+    state = LifecycleState()
+    for event in events(verdicts(timeline)):
+        state, _ = step(state, event, RULE)
+    return state
+
+
+@pytest.mark.parametrize("timeline", ["", "q", "DD", "DDD", "DDDqq", "DDDqqqD"])
+def test_what_is_encoded_comes_back(timeline: str) -> None:
+    state = state_after(timeline)
+    assert decode(encode(state)) == state
+
+
+def test_version_1_is_still_written_and_read_as_committed() -> None:
+    state = state_after("DDDqq")
+    golden = (GOLDEN / "state_v1.json").read_bytes()
+    assert encode(state) == golden
+    assert decode(golden) == state
+
+
+def test_the_next_version_reads_version_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How a state is changed: a step in MIGRATIONS turns version 1's body into version 2's."""
+
+    def alert_days_become_milliseconds(body: dict[str, Any]) -> dict[str, Any]:
+        return body | {"last_window_end_ms": body["last_window_end_ms"] + 1}
+
+    monkeypatch.setattr(lifecycle_state, "STATE_VERSION", 3)
+    monkeypatch.setitem(lifecycle_state.MIGRATIONS, 1, alert_days_become_milliseconds)
+    monkeypatch.setitem(lifecycle_state.MIGRATIONS, 2, alert_days_become_milliseconds)
+    old = decode((GOLDEN / "state_v1.json").read_bytes())
+    assert old.last_window_end_ms == EPOCH_MS + 5 * SLIDE_MS + 2
+    assert old.open_alert == state_after("DDDqq").open_alert
+    assert decode(encode(old)) == old
+    assert orjson.loads(encode(old))["version"] == 3
+
+
+def test_a_newer_version_stops_the_job() -> None:
+    newer = orjson.dumps(orjson.loads(encode(LifecycleState())) | {"version": 2})
+    with pytest.raises(UnknownStateVersionError, match="version 2"):
+        decode(newer)
