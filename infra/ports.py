@@ -37,8 +37,8 @@ def holder(port: int) -> str:
     """Return who listens on `port`, as far as the system shows it: `process 42 (java ...)` or `another process`."""
     with contextlib.suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
-            listens = connection.status == psutil.CONN_LISTEN and connection.laddr
-            if listens and connection.laddr[1] == port and connection.pid:
+            listens = connection.status == psutil.CONN_LISTEN and getattr(connection.laddr, "port", None) == port
+            if listens and connection.pid:
                 process = psutil.Process(connection.pid)
                 words = process.cmdline() or [process.name()]
                 shown = " ".join([words[0], *words[-2:]] if len(words) > 3 else words)

@@ -73,6 +73,14 @@ def end(processes: Iterable[psutil.Process], grace_seconds: float = 10.0) -> Non
     psutil.wait_procs(stubborn, timeout=5)
 
 
+def kill(processes: Iterable[psutil.Process]) -> None:
+    """End `processes` by force: for workers whose parent is gone, which have nothing to put in order."""
+    living = list(processes)
+    for process in living:
+        _signal(process.kill)
+    psutil.wait_procs(living, timeout=5)
+
+
 def _signal(send: Callable[[], None]) -> None:
     with contextlib.suppress(psutil.NoSuchProcess):
         send()

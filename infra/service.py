@@ -60,7 +60,7 @@ class Service:
         """End it with all that it started."""
         if main := self.process():
             processes.end([main], grace_seconds)
-        processes.end(self.family(), grace_seconds=2.0)
+        processes.kill(self.family())
         _pid_file(self.run, self.name).unlink(missing_ok=True)
 
     def save(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from infra.broker import Broker, BrokerSettings
+from infra.flink_cluster import FlinkCluster, FlinkSettings
 from infra.ports import free_ports
 
 SASL_USERNAME, SASL_PASSWORD = "tester", "only-for-tests"
@@ -22,6 +23,18 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     try:
         started.start()
         started.create_topics()
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture(scope="session")
+def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
+    """A real standalone Flink cluster of four slots; jobs run with our packages as the working tree has them."""
+    rest_port, rpc_port = free_ports(2)
+    started = FlinkCluster(tmp_path_factory.mktemp("flink"), FlinkSettings(rest_port, rpc_port))
+    try:
+        started.start()
         yield started
     finally:
         started.stop()

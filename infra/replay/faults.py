@@ -38,6 +38,11 @@ class Sent(StrEnum):
     END_BEFORE_START = "end_before_start"
     FLUSH = "flush"  # usable requests after the last one, which close its windows
 
+    @property
+    def is_fault(self) -> bool:
+        """Whether this was sent to be caught."""
+        return self not in (Sent.CLEAN, Sent.FLUSH)
+
 
 UNREADABLE = (Sent.GARBAGE, Sent.TRUNCATED)
 MALFORMED = (*UNREADABLE, Sent.BAD_ID, Sent.END_BEFORE_START)

@@ -77,7 +77,7 @@ class Generator:
         units: list[Unit] = []
         for row, (fate, end_ns) in enumerate(zip(fates, block.end_ns.tolist(), strict=True)):
             unit = Unit(end_ns, end_ns, fate, columns.trace_id[row], (spans[row], *(phase[row] for phase in below)))
-            if fate not in (Sent.CLEAN, Sent.FLUSH):
+            if fate.is_fault:
                 self._fault(unit, units)
             units.append(unit)
         return units

@@ -65,7 +65,7 @@ class ReplayReport:
         counts.messages += 1
         counts.requests += message.requests
         counts.children += message.children
-        if message.sent in (Sent.CLEAN, Sent.FLUSH):
+        if not message.sent.is_fault:
             first, last = (self.start_ms + ns // 1_000_000 for ns in (message.first_event_ns, message.last_event_ns))
             self.first_event_ms = first if self.first_event_ms is None else min(self.first_event_ms, first)
             self.last_event_ms = last if self.last_event_ms is None else max(self.last_event_ms, last)
