@@ -155,7 +155,7 @@ class _Reader:
         except _UnusableError as unusable:
             self._bury(unusable.reason, unusable.detail, message_index, WHOLE_MESSAGE, message)
             return
-        for span_index, found in enumerate(self._spans_of(entries)):
+        for span_index, found in enumerate(self.spans_of(entries)):
             fault = found if isinstance(found, _UnusableError) else self._take(message_index, span_index, *found)
             if fault is not None:
                 payload = _json_bytes(fault.part, message)
@@ -164,7 +164,7 @@ class _Reader:
     def _bury(self, reason: Reason, detail: str, message_index: int, span_index: int, payload: bytes) -> None:
         self.dead.append(DeadLetter(reason, detail, message_index, span_index, payload))
 
-    def _spans_of(self, entries: list[Any]) -> Iterator[tuple[object, int] | _UnusableError]:
+    def spans_of(self, entries: list[Any]) -> Iterator[tuple[object, int] | _UnusableError]:
         """Yield (span, resource number) in wire order, and in its place the fault of what can't hold spans."""
         for entry in entries:
             if entry is None:
@@ -297,6 +297,13 @@ def read_spans(messages: Sequence[bytes], *, lenient: bool = False) -> tuple[Spa
     for index, message in enumerate(messages):
         reader.read(index, message)
     return reader.batch(), reader.dead
+
+
+def span_payloads(message: bytes) -> list[bytes]:
+    """Return the JSON of each span (or of what can't hold spans) of a message that is JSON, by span index."""
+    body = orjson.loads(message.removeprefix(UTF8_BOM))
+    found = _Reader(lenient=False).spans_of(_list_of(body, "resourceSpans", "the message"))
+    return [_json_bytes(f.part if isinstance(f, _UnusableError) else f[0], message) for f in found]
 
 
 def _list_of(holder: object, member: str, what: str) -> list[Any]:

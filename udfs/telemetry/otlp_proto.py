@@ -71,6 +71,13 @@ def read_spans(messages: Sequence[bytes]) -> tuple[SpanBatch, list[DeadLetter]]:
     return batch, dead
 
 
+def span_payloads(message: bytes) -> list[bytes]:
+    """Return the own bytes of each span of a message that `read_spans` could read, by span index."""
+    columns = span_bytes_reader().list_to_record_batch([message]).column(0)
+    payloads: list[bytes] = columns.flatten().field("scope_spans").flatten().field("spans").flatten().to_pylist()
+    return payloads
+
+
 def _columns(messages: Sequence[bytes], dead: list[DeadLetter]) -> tuple[pa.ListArray, Ints]:
     """Read the messages; return their `resource_spans` and the number of each message that could be read."""
     read: list[pa.ListArray] = []
@@ -234,7 +241,7 @@ def _dead_spans(
     messages: Sequence[bytes], spans: pa.StructArray, message_index: Ints, span_index: Ints
 ) -> list[DeadLetter]:
     """Return the dead letters of `spans`, all of them faulty, each with its own bytes."""
-    own_bytes = {int(index): _span_bytes(messages[index]) for index in np.unique(message_index)}
+    own_bytes = {int(index): span_payloads(messages[index]) for index in np.unique(message_index)}
     rows = zip(
         message_index.tolist(),
         span_index.tolist(),
@@ -245,13 +252,8 @@ def _dead_spans(
     dead = []
     for message, place, trace_id, span_id, parent_id, start_ns, end_ns in rows:
         reason, detail = _fault(trace_id, span_id, parent_id, start_ns, end_ns)
-        dead.append(DeadLetter(reason, detail, message, place, own_bytes[message][place].as_py()))
+        dead.append(DeadLetter(reason, detail, message, place, own_bytes[message][place]))
     return dead
-
-
-def _span_bytes(message: bytes) -> pa.BinaryArray:
-    columns = span_bytes_reader().list_to_record_batch([message]).column(0)
-    return columns.flatten().field("scope_spans").flatten().field("spans").flatten()
 
 
 def _fault(trace_id: bytes, span_id: bytes, parent_id: bytes, start_ns: int, end_ns: int) -> span_checks.Fault:

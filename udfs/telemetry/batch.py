@@ -1,0 +1,200 @@
+"""What the ingest job calls: a batch of Kafka messages in, one text of lines a message out.
+
+The lines have a fixed-width head, so that the JVM cuts them with SUBSTRING and parses nothing:
+
+    B{"spans":n,"child":c,"dead":d}                            one a message, first
+    R + trace id (32) + span id (16) + event time in ms (15 digits) + span index (8 digits) + the request's JSON
+    D{"reason":...,"detail":...,"index":...,"event_time_ms":...,"payload_base64":...}
+
+No line holds a line break. For every message, spans = child + dead + its R lines; a message that can't be read counts
+as one span and one dead letter.
+"""
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
+from udfs.telemetry import otlp_json, otlp_proto
+from udfs.telemetry.otlp import ENCODINGS, decode_spans
+from udfs.telemetry.request_lines import request_json
+from udfs.telemetry.span_batch import Ints
+
+# Where the parts of an R line begin, counted from 0.
+REQUEST_TRACE_AT = 1
+REQUEST_SPAN_AT = 33
+REQUEST_TIME_AT = 49
+REQUEST_INDEX_AT = 64
+REQUEST_PAYLOAD_AT = 72
+
+AUTO = "auto"
+MAX_SKEW_MS = 300_000  # as OpenTelemetry backends commonly allow; design.md, "The books balance"
+MAX_CHUNK_BYTES = 64 * 1024 * 1024  # decoded at once: bounds memory, and Arrow's texts end at 2 GiB
+
+_PAYLOADS = {"otlp_proto": otlp_proto.span_payloads, "otlp_json": otlp_json.span_payloads}
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of one message while they gather."""
+
+    spans: int = 0
+    child: int = 0
+    requests: str = ""
+    dead: list[str] = field(default_factory=list)
+
+    def bury(self, letter: DeadLetter, event_time_ms: int | None = None) -> None:
+        body = {
+            "reason": letter.reason,
+            "detail": letter.detail,
+            "index": letter.span_index,
+            "event_time_ms": event_time_ms,
+            "payload_base64": base64.b64encode(letter.payload).decode(),
+        }
+        self.dead.append("D" + orjson.dumps(body).decode())
+
+    def text(self) -> str:
+        books = f'B{{"spans":{self.spans},"child":{self.child},"dead":{len(self.dead)}}}'
+        return "\n".join([books, *([self.requests] if self.requests else []), *self.dead])
+
+
+def ingest_lines(
+    values: Sequence[bytes | None],
+    kafka_timestamps_ms: Sequence[int],
+    *,
+    encoding: str = AUTO,
+    lenient: bool = False,
+    max_skew_ms: int = MAX_SKEW_MS,
+) -> list[str]:
+    """Return one text of lines for each message (format above), in the order of `values`.
+
+    `encoding` is otlp_proto, otlp_json, or auto (judged message by message). A None value gives a dead letter
+    `no_value`; an empty message holds no spans. A span that ends more than `max_skew_ms` after its message's Kafka
+    timestamp is dead-lettered as `clock_skew`; a negative timestamp means that Kafka has none, and checks nothing.
+
+    Never raises on content; ValueError on an unknown encoding. Time O(total bytes), memory O(that of MAX_CHUNK_BYTES
+    decoded, or of the largest message).
+
+    >>> print(*ingest_lines([b"", None], [0, 0]), sep="; ")  # doctest: +ELLIPSIS
+    B{"spans":0,"child":0,"dead":0}; B{"spans":1,"child":0,"dead":1}
+    D{"reason":"no_value",...
+    """
+    if encoding not in (AUTO, *ENCODINGS):
+        raise ValueError(f"unknown encoding {encoding!r}; the encodings are {', '.join((AUTO, *ENCODINGS))}")
+    lines = [_Lines() for _ in values]
+    for number, value in enumerate(values):
+        if value is None:
+            lines[number].spans = 1
+            lines[number].bury(DeadLetter(Reason.NO_VALUE, "the message has no value", number, WHOLE_MESSAGE, b""))
+    for chosen, numbers in _chunks(values, encoding):
+        messages = [value for number in numbers if (value := values[number]) is not None]
+        _decode(
+            messages,
+            chosen,
+            lenient,
+            [lines[number] for number in numbers],
+            _limits(kafka_timestamps_ms, numbers, max_skew_ms),
+        )
+    return [line.text() for line in lines]
+
+
+def encoding_of(message: bytes) -> str:
+    """Return the encoding a message looks like: JSON if it begins with a brace or bracket, blanks aside.
+
+    A protobuf message begins with byte 10, which JSON calls a blank; where the next byte could then begin a JSON text,
+    only parsing it tells.
+
+    >>> encoding_of(b' {"resourceSpans":[]}'), encoding_of(b"\\x0a\\x00"), encoding_of(b"\\n{}")
+    ('otlp_json', 'otlp_proto', 'otlp_json')
+    """
+    begin = message[:64].removeprefix(otlp_json.UTF8_BOM).lstrip(b" \t\r\n")
+    if begin[:1] not in (b"{", b"["):
+        return "otlp_proto"
+    if message[:1] == b"\n":
+        try:
+            orjson.loads(message)
+        except orjson.JSONDecodeError:
+            return "otlp_proto"
+    return "otlp_json"
+
+
+def _chunks(values: Sequence[bytes | None], encoding: str) -> Iterator[tuple[str, list[int]]]:
+    """Yield (encoding, numbers of messages) so that no chunk has more than MAX_CHUNK_BYTES and two messages."""
+    open_chunks: dict[str, list[int]] = {}
+    sizes = dict.fromkeys(ENCODINGS, 0)
+    for number, value in enumerate(values):
+        if value is None:
+            continue
+        chosen = encoding_of(value) if encoding == AUTO else encoding
+        if sizes[chosen] + len(value) > MAX_CHUNK_BYTES and chosen in open_chunks:
+            yield chosen, open_chunks.pop(chosen)
+            sizes[chosen] = 0
+        open_chunks.setdefault(chosen, []).append(number)
+        sizes[chosen] += len(value)
+    yield from open_chunks.items()
+
+
+def _limits(kafka_timestamps_ms: Sequence[int], numbers: list[int], max_skew_ms: int) -> Ints:
+    """Return the latest event time allowed in each message, int64 ms."""
+    stamps = np.array([kafka_timestamps_ms[number] for number in numbers], dtype=np.int64)
+    return np.where(stamps < 0, np.iinfo(np.int64).max, stamps + max_skew_ms)
+
+
+def _decode(messages: list[bytes], encoding: str, lenient: bool, lines: list[_Lines], limits: Ints) -> None:
+    """Decode messages of one encoding into their lines."""
+    table, dead = decode_spans(messages, encoding, lenient=lenient)
+    for letter in dead:
+        lines[letter.message_index].spans += 1
+        lines[letter.message_index].bury(letter)
+    message_index = table.column("message_index").to_numpy()
+    is_request = table.column("is_request").to_numpy()
+    skewed = table.column("event_time_ms").to_numpy() > limits[message_index]
+    if skewed.any():
+        _bury_skewed(table.filter(pa.array(skewed)), messages, encoding, lines)
+    spans = np.bincount(message_index, minlength=len(messages))
+    child = np.bincount(message_index[~is_request & ~skewed], minlength=len(messages))
+    taken = is_request & ~skewed
+    texts = _joined(table if taken.all() else table.filter(pa.array(taken)), message_index[taken], len(messages))
+    for line, counted, below, text in zip(lines, spans.tolist(), child.tolist(), texts, strict=True):
+        line.spans += counted
+        line.child += below
+        line.requests = text
+
+
+def _joined(requests: pa.Table, message_index: Ints, messages: int) -> list[str]:
+    """Return the R lines of each message as one text."""
+    if requests.num_rows == 0:
+        return [""] * messages
+    lines = pc.binary_join_element_wise(
+        "R",
+        requests.column("trace_id").combine_chunks(),
+        requests.column("span_id").combine_chunks(),
+        _digits(requests.column("event_time_ms"), REQUEST_INDEX_AT - REQUEST_TIME_AT),
+        _digits(requests.column("span_index"), REQUEST_PAYLOAD_AT - REQUEST_INDEX_AT),
+        request_json(requests),
+        "",
+    )
+    ends = np.cumsum(np.bincount(message_index, minlength=messages))
+    offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
+    texts: list[str] = pc.binary_join(pa.ListArray.from_arrays(offsets, lines), "\n").to_pylist()
+    return texts
+
+
+def _digits(numbers: pa.ChunkedArray, width: int) -> pa.StringArray:
+    return pc.utf8_lpad(numbers.combine_chunks().cast(pa.string()), width, "0")
+
+
+def _bury_skewed(skewed: pa.Table, messages: list[bytes], encoding: str, lines: list[_Lines]) -> None:
+    detail = "the span ends later after its Kafka timestamp than the allowed skew"
+    payloads: dict[int, list[bytes]] = {}
+    columns = (skewed.column(name).to_pylist() for name in ("message_index", "span_index", "event_time_ms"))
+    for message, span, event_time_ms in zip(*columns, strict=True):
+        if message not in payloads:
+            payloads[message] = _PAYLOADS[encoding](messages[message])
+        letter = DeadLetter(Reason.CLOCK_SKEW, detail, message, span, payloads[message][span])
+        lines[message].bury(letter, event_time_ms)
