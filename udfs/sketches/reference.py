@@ -1,0 +1,98 @@
+"""The fixed side of a rank sketch: the distinct reference points, how often each occurs, and the ECDF made of them."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from udfs.statistics.samples import sample
+
+DIGEST_BYTES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class RankReference:
+    """A reference sample, prepared once and shared by every sketch taken against it.
+
+    `points` are its distinct values in ascending order (float64; infinities allowed), `multiplicity` how often each
+    occurs (int64), `n_null` its nulls. They cut the line into `n_bins` = 2k + 1 bins: bin 2i + 1 is point i, bin 2i the
+    open interval below it, bin 2k the one above all. `points` is None where the reference was rebuilt from a sketch's
+    bytes: enough for D, not for binning new values. Two references are equal where their digests are. Picklable; what
+    is derived is computed once, when first asked for. Memory: O(k).
+    """
+
+    points: NDArray[np.float64] | None
+    multiplicity: NDArray[np.int64]
+    n_null: int
+    digest: bytes
+
+    @classmethod
+    def from_values(cls, values: ArrayLike | pd.Series, *, n_null: int = 0) -> "RankReference":
+        """Prepare a reference from its raw values; nulls among them are counted on top of `n_null`.
+
+        Takes what `udfs.statistics.samples.sample` takes, and raises as it does. O(m log m).
+
+        >>> reference = RankReference.from_values([2.0, 1.0, 2.0, None])
+        >>> reference.points.tolist(), reference.multiplicity.tolist(), reference.n, reference.n_null
+        ([1.0, 2.0], [1, 2], 3, 1)
+        """
+        taken = sample(values)
+        points, multiplicity = np.unique(taken.values + 0.0, return_counts=True)  # -0.0 + 0.0 is 0.0: one digest
+        nulls = n_null + taken.n_null
+        return cls(points, multiplicity.astype(np.int64), nulls, _digest(points, multiplicity, nulls))
+
+    @cached_property
+    def n(self) -> int:
+        """How many reference values there are, m."""
+        return int(self.multiplicity.sum())
+
+    @property
+    def n_bins(self) -> int:
+        """2k + 1, where k is the count of distinct points."""
+        return 2 * int(self.multiplicity.size) + 1
+
+    @cached_property
+    def is_distinct(self) -> bool:
+        """Whether the reference has no ties."""
+        return self.n == self.multiplicity.size
+
+    @cached_property
+    def ecdf(self) -> NDArray[np.float64]:
+        """The reference's distribution function at the upper end of each bin; empty where there is no value."""
+        if not self.n:
+            return np.empty(0)
+        steps = np.zeros(self.n_bins, dtype=np.int64)
+        steps[1::2] = self.multiplicity
+        return np.cumsum(steps) / self.n
+
+    @cached_property
+    def _fences(self) -> NDArray[np.float64]:
+        """Each point, then the next float above it: how many fences are at or below a value is the value's bin."""
+        if self.points is None:
+            raise ValueError(
+                "this reference was rebuilt from bytes and has no points: take new values against the whole"
+            )
+        above = np.nextafter(self.points, np.inf)
+        above[np.isposinf(self.points)] = np.nan  # which numpy sorts behind infinity
+        return np.column_stack([self.points, above]).ravel()
+
+    def bins_of(self, ordered: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the bin of each value; `ordered` is ascending (which makes it fast) and has no NaN. O(n log k)."""
+        return self._fences.searchsorted(ordered, side="right")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RankReference) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def _digest(points: NDArray[np.float64], multiplicity: NDArray[Any], n_null: int) -> bytes:
+    digest = hashlib.sha256(f"rank reference {points.size} {n_null}".encode())
+    digest.update(points.astype("<f8").tobytes())
+    digest.update(multiplicity.astype("<u8").tobytes())
+    return digest.digest()[:DIGEST_BYTES]
