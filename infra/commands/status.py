@@ -1,0 +1,119 @@
+"""`slacktide status`: show what runs and how it does."""
+
+import sys
+from pathlib import Path
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from infra.commands.state_option import state_option
+from infra.stack import Stack
+from infra.status import StackStatus, stack_status
+from schemas.books import IngestKind
+from schemas.times import rfc3339
+
+NOT_UP = 1
+EXAMPLES = """
+\b
+Examples:
+  slacktide status
+  slacktide status --json
+  watch -n 5 slacktide status
+"""
+
+
+@click.command(name="status", epilog=EXAMPLES)
+@state_option
+@click.option("--json", "as_json", is_flag=True, help="For machines: one JSON object.")
+def command(state: Path, as_json: bool) -> None:
+    """Show processes and memory, each job's state, lag and watermark age, and the balance of the books.
+
+    Exits with 1 when the stack is not up, or not all of it is.
+    """
+    stack = Stack.of(state)
+    if stack is None or not any(stack.processes().values()):
+        click.echo(orjson.dumps({"up": False}) if as_json else "The stack is not up. Start it with `slacktide up`.")
+        sys.exit(NOT_UP)
+    status = stack_status(stack)
+    if as_json:
+        click.echo(orjson.dumps({"up": stack.is_up} | status.to_json(), option=orjson.OPT_INDENT_2))
+    else:
+        _show(stack, status, Console(highlight=False))
+    if not stack.is_up:
+        sys.exit(NOT_UP)
+
+
+def _show(stack: Stack, status: StackStatus, console: Console) -> None:
+    console.print(_process_table(status))
+    if status.jobs:
+        console.print(_job_table(status))
+    if status.books:
+        console.print(_books_table(status))
+    if status.ingest_balance is not None:
+        console.print(_balance_line(status.ingest_balance))
+    for problem in status.problems:
+        console.print(f"[red]{problem}[/red]")
+    console.print(f"Kafka {stack.broker.bootstrap_servers} · Flink web UI {stack.flink.rest_url} · state {stack.run}")
+
+
+def _process_table(status: StackStatus) -> Table:
+    over = status.memory_mb > status.memory_limit_mb
+    total = f"{status.memory_mb} of at most {status.memory_limit_mb} MB"
+    table = Table(
+        "process", "id", "with workers", "memory", "came back", title=f"Memory: {total}", title_justify="left"
+    )
+    table.title_style = "bold red" if over else "bold"
+    for process in status.processes:
+        shown_id = str(process.pid) if process.pid else "[red]down[/red]"
+        memory = f"{process.memory_mb} MB" if process.pid else "-"
+        table.add_row(process.name, shown_id, str(process.processes), memory, str(process.restarts))
+    return table
+
+
+def _job_table(status: StackStatus) -> Table:
+    table = Table("job", "state", "restarts", "checkpoint", "lag", "watermark", title="Jobs", title_justify="left")
+    for job in status.jobs:
+        lags = [f"{lag.topic} {lag.records:,}" for lag in status.lags if lag.group == job.name]
+        state = job.state if job.state == "RUNNING" else f"[red]{job.state}[/red]"
+        checkpoint = _age(status.at_ms, job.last_checkpoint_ms)
+        watermark = _age(status.at_ms, job.watermark_ms)
+        if job.watermark_ms is not None:
+            watermark += f" ({rfc3339(job.watermark_ms)[:19]}Z)"
+        table.add_row(job.name, state, str(job.restarts), checkpoint, "\n".join(lags) or "-", watermark)
+    return table
+
+
+def _age(now_ms: int, then_ms: int | None) -> str:
+    """Return a readable age; what lies ahead of our clock says so.
+
+    >>> _age(100_000, 95_000), _age(0, 3_600_000), _age(0, None)
+    ('5 s ago', 'in 60 min', '-')
+    """
+    if then_ms is None:
+        return "-"
+    seconds = abs(now_ms - then_ms) / 1000
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size or (unit == "min" and seconds >= 120):
+            shown = f"{seconds / size:.0f} {unit}"
+            break
+    else:
+        shown = f"{seconds:.0f} s"
+    return f"{shown} ago" if then_ms <= now_ms else f"in {shown}"
+
+
+def _books_table(status: StackStatus) -> Table:
+    table = Table("job", "counted", title="Books (committed)", title_justify="left")
+    order = [str(kind) for kind in IngestKind]
+    for job, kinds in sorted(status.books.items()):
+        known_first = sorted(kinds, key=lambda kind: (order.index(kind) if kind in order else len(order), kind))
+        table.add_row(job, "  ".join(f"{kind} {kinds[kind]:,}" for kind in known_first))
+    return table
+
+
+def _balance_line(balance: int) -> str:
+    equation = "spans = requests + child + duplicate + late + dead"
+    if balance == 0:
+        return f"[green]The books balance: {equation}.[/green]"
+    return f"[red]The books are out of balance by {balance:,} spans: {equation} does not hold.[/red]"

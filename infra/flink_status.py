@@ -1,0 +1,59 @@
+"""How each Flink job does: state, restarts, last checkpoint, watermark."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from infra.flink_rest import FlinkRest
+
+# Flink's "no watermark yet" (Long.MIN_VALUE) and "no more records" (Long.MAX_VALUE) are not instants.
+_INSTANTS = range(-(2**62), 2**62)
+
+_WATERMARKS = ("currentInputWatermark", "currentOutputWatermark")
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """One job; times are epoch milliseconds, None where there is none yet. `watermark_ms` is the job's slowest."""
+
+    name: str
+    job_id: str
+    state: str
+    restarts: int
+    last_checkpoint_ms: int | None
+    watermark_ms: int | None
+
+
+def job_statuses(rest: FlinkRest) -> list[JobStatus]:
+    """Return every job that has not come to an end, and those that failed, by name. Raises StackError."""
+    jobs = {job["name"]: job for job in reversed(rest.jobs()) if job["state"] not in ("FINISHED", "CANCELED")}
+    return [_job_status(rest, job) for _, job in sorted(jobs.items())]
+
+
+def _job_status(rest: FlinkRest, job: dict[str, Any]) -> JobStatus:
+    job_id = job["jid"]
+    restarts = rest.get(f"/jobs/{job_id}/metrics?get=numRestarts")
+    completed = (rest.get(f"/jobs/{job_id}/checkpoints").get("latest") or {}).get("completed")
+    return JobStatus(
+        name=job["name"],
+        job_id=job_id,
+        state=job["state"],
+        restarts=int(restarts[0]["value"]) if restarts else 0,
+        last_checkpoint_ms=completed["latest_ack_timestamp"] if completed else None,
+        watermark_ms=_slowest_watermark_ms(rest, job_id),
+    )
+
+
+def _slowest_watermark_ms(rest: FlinkRest, job_id: str) -> int | None:
+    """Return the lowest watermark that any task of the job has sent on or received."""
+    lowest: int | None = None
+    for vertex in rest.get(f"/jobs/{job_id}")["vertices"]:
+        path = f"/jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics"
+        names = [metric["id"] for metric in rest.get(path) if metric["id"].endswith(_WATERMARKS)]
+        for start in range(0, len(names), 20):
+            wanted = ",".join(quote(name, safe="") for name in names[start : start + 20])
+            for metric in rest.get(f"{path}?get={wanted}&agg=min"):
+                instant = int(metric["min"])
+                if instant in _INSTANTS and (lowest is None or instant < lowest):
+                    lowest = instant
+    return lowest
