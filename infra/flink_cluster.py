@@ -11,7 +11,7 @@ from pathlib import Path
 
 from infra.flink_home import FlinkHome
 from infra.flink_rest import FlinkRest
-from infra.flink_run import FlinkRun
+from infra.flink_run import Submission, flink_run
 from infra.paths import java
 from infra.ports import LOOPBACK
 from infra.process import wait_until
@@ -111,6 +111,9 @@ class FlinkCluster:
             log=self.home.log / f"{name}.out",
             run=self.run_folder,
             environment=self.home.environment,
+            # A Python worker looks for packages in its working folder first: started from a checkout, it would run
+            # that code and not what the job shipped.
+            folder=self.folder,
             stop_order=order,
         )
 
@@ -154,7 +157,7 @@ class FlinkCluster:
 
         `job` is a file, or the name of a module (`jobs.drift`). `savepoint` is the path to start from.
         """
-        job_id = FlinkRun(self.home, self.rest_address).submit(job, args, savepoint)
+        job_id = flink_run(Submission(str(job), args, savepoint), self.home, self.rest_address)
         self.wait_processing(job_id)
         return job_id
 

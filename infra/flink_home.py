@@ -14,6 +14,8 @@ import yaml
 
 from infra.paths import CONF, class_path, jars, java, pyflink_home
 
+CLUSTER_CONFIG, CLIENT_CONFIG = "flink-config.yaml", "flink-client-config.yaml"
+
 
 class FlinkHome:
     """Jars, configuration and logs under `folder`, and the environment that Flink's own scripts need to use them."""
@@ -23,8 +25,8 @@ class FlinkHome:
         self.lib, self.opt, self.plugins = folder / "lib", folder / "opt", folder / "plugins"
         self.conf, self.log = folder / "conf", folder / "log"
 
-    def prepare(self, settings: Mapping[str, str]) -> None:
-        """Link the jars and write the configuration; `settings` are the upper-case names of flink-config.yaml."""
+    def prepare(self, settings: Mapping[str, str], template: str = CLUSTER_CONFIG) -> None:
+        """Link the jars and write the configuration; `settings` are the upper-case names of the template in conf/."""
         installed = pyflink_home()
         python_jar = sorted((installed / "opt").glob("flink-python-*.jar"))
         _link_all(self.lib, [*sorted((installed / "lib").glob("*.jar")), *python_jar, *jars("flink")])
@@ -34,7 +36,7 @@ class FlinkHome:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.log.mkdir(parents=True, exist_ok=True)
         self.conf.mkdir(parents=True, exist_ok=True)
-        text = (CONF / "flink-config.yaml").read_text()
+        text = (CONF / template).read_text()
         for name, value in ({"FLINK_FOLDER": str(self.folder), "PYTHON": sys.executable} | dict(settings)).items():
             text = text.replace(name, value)
         (self.conf / "config.yaml").write_text(text)

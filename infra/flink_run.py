@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 from infra.dist import jobs_zip
 from infra.errors import StackError
@@ -14,39 +14,46 @@ from infra.flink_home import FlinkHome
 _JOB_ID = re.compile(r"Job has been submitted with JobID ([0-9a-f]{32})")
 
 
-class FlinkRun:
-    """`flink run` against the cluster at `jobmanager` (HOST:PORT), with the jars and configuration of `home`."""
+@dataclass(frozen=True)
+class Submission:
+    """One job to submit. `job` is a file, or the name of a module that our packages hold (`jobs.drift`).
 
-    def __init__(self, home: FlinkHome, jobmanager: str) -> None:
-        self.home, self.jobmanager = home, jobmanager
+    `python` runs the workers on the cluster; `jarfile` brings the Kafka connector to a cluster whose `lib/` lacks it.
+    """
 
-    def command(
-        self, job: str | Path, args: Sequence[str] = (), savepoint: str | None = None, options: Sequence[str] = ()
-    ) -> list[str]:
-        """Return the exact `flink run` line. `job` is a file or a module name; `options` go before it."""
-        is_file = isinstance(job, Path) or job.endswith(".py")
-        line = [str(self.home.flink), "run", "-d", "-m", self.jobmanager]
-        line += ["-s", savepoint] if savepoint else []
-        line += ["-py" if is_file else "-pym", str(job), "-pyfs", str(jobs_zip(self.home.folder / "dist"))]
-        line += ["-pyexec", sys.executable, "-pyclientexec", sys.executable, *options]
-        return [*line, *args]
+    job: str
+    args: Sequence[str] = ()
+    savepoint: str | None = None
+    allow_non_restored_state: bool = False
+    python: str = sys.executable
+    jarfile: str | None = None
 
-    def submit(
-        self, job: str | Path, args: Sequence[str] = (), savepoint: str | None = None, options: Sequence[str] = ()
-    ) -> str:
-        """Submit and return the job id. Raises StackError with the client's own reason when it fails."""
-        done = subprocess.run(
-            self.command(job, args, savepoint, options),
-            env={**os.environ, **self.home.environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        found = _JOB_ID.search(done.stdout)
-        if done.returncode or not found:
-            problem = f"`flink run` of {job} failed: {_reason(done.stdout + done.stderr)}"
-            raise StackError(problem, f"The client's log is in {self.home.log}")
-        return found[1]
+    def command(self, home: FlinkHome, jobmanager: str) -> list[str]:
+        """Return the exact `flink run` line for the cluster at `jobmanager` (HOST:PORT)."""
+        line = [str(home.flink), "run", "-d", "-m", jobmanager]
+        line += ["-s", self.savepoint] if self.savepoint else []
+        line += ["-n"] if self.allow_non_restored_state else []
+        line += ["--jarfile", self.jarfile] if self.jarfile else []
+        line += ["-py" if self.job.endswith(".py") else "-pym", self.job]
+        line += ["-pyfs", str(jobs_zip(home.folder / "dist"))]
+        return [*line, "-pyexec", self.python, "-pyclientexec", sys.executable, *self.args]
+
+
+def flink_run(submission: Submission, home: FlinkHome, jobmanager: str) -> str:
+    """Submit and return the job's id. Raises StackError with the client's own reason when it fails."""
+    done = subprocess.run(
+        submission.command(home, jobmanager),
+        env={**os.environ, **home.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = _JOB_ID.search(done.stdout)
+    if done.returncode or not found:
+        (home.log / "submit.out").write_text(done.stdout + done.stderr)
+        problem = f"`flink run` of {submission.job} failed: {_reason(done.stdout + done.stderr)}"
+        raise StackError(problem, f"All that it said is in {home.log / 'submit.out'}")
+    return found[1]
 
 
 def _reason(output: str) -> str:

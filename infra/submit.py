@@ -1,0 +1,176 @@
+"""Submission of our jobs: checked first, then `flink run` to any cluster, or Spark's driver as a process of the stack.
+
+Every job module has `validate(argv)`, which raises ConfigurationError for what must not start.
+"""
+
+import contextlib
+import importlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infra.errors import StackError
+from infra.flink_home import CLIENT_CONFIG, FlinkHome
+from infra.flink_rest import FlinkRest
+from infra.flink_run import Submission, flink_run
+from infra.process import last_lines
+from infra.service import Service, load_services
+from infra.stack import Stack
+
+FLINK_JOBS = ("ingest", "drift", "alert")
+SPARK_JOBS = ("audit",)
+JOBS = FLINK_JOBS + SPARK_JOBS
+# A driver that lives this long has read its configuration and opened its tables.
+DRIVER_PROOF_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """What the user asked for: which job, where Kafka and the cluster are, and the job's own arguments."""
+
+    job: str
+    bootstrap_servers: str
+    jobmanager: str
+    kafka_config: Path | None = None
+    args: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def argv(self) -> list[str]:
+        """The job's command line. Secrets are not on it: the Kafka file names environment variables."""
+        addresses = ["--bootstrap-servers", self.bootstrap_servers]
+        if self.kafka_config:
+            addresses += ["--kafka-config", str(self.kafka_config.resolve())]
+        return [*addresses, *self.args]
+
+    @property
+    def name(self) -> str:
+        """The name under which the cluster shows it, the consumer group's too."""
+        return f"slacktide-{self.job}{_value_of('--name-suffix', self.args)}"
+
+
+def _value_of(option: str, args: Sequence[str]) -> str:
+    """Return the value of `option` in `args`, written with a space or with `=`; empty when absent.
+
+    >>> _value_of("--name-suffix", ["--name-suffix=-b"]), _value_of("--name-suffix", ["--name-suffix", "-c"])
+    ('-b', '-c')
+    """
+    found = ""
+    for place, word in enumerate(args):
+        if word.startswith(option + "="):
+            found = word.partition("=")[2]
+        elif word == option and place + 1 < len(args):
+            found = args[place + 1]
+    return found
+
+
+def validate(request: JobRequest) -> None:
+    """Check a job's configuration in this process. Raises ConfigurationError; SystemExit for unknown options."""
+    try:
+        module = importlib.import_module(f"jobs.{request.job}")
+    except ModuleNotFoundError as error:
+        if error.name == f"jobs.{request.job}":
+            raise StackError(f"job {request.job} is not part of this version", f"Jobs: {', '.join(JOBS)}") from None
+        raise
+    module.validate(request.argv)
+
+
+def refuse_running(rest: FlinkRest, name: str) -> None:
+    """Raise StackError when the cluster already runs a job called `name`."""
+    for job in rest.running_jobs():
+        if job["name"] == name:
+            remedy = (
+                f"Stop it first with `slacktide down {name.removeprefix('slacktide-')}`, or run a second copy beside "
+                "it with `--name-suffix=-2`"
+            )
+            raise StackError(f"{name} already runs on {rest.address} as job {job['jid']}", remedy)
+
+
+def submit_to_flink(request: JobRequest, home: FlinkHome, submission: Submission) -> str:
+    """Submit with `flink run` and return the job's id. Raises StackError."""
+    refuse_running(FlinkRest(request.jobmanager), request.name)
+    job_id = flink_run(submission, home, request.jobmanager)
+    notes = _job_notes(home, request.name)
+    notes.parent.mkdir(parents=True, exist_ok=True)
+    with notes.open("a") as file:
+        file.write(f"{job_id}\n")
+    return job_id
+
+
+def _job_notes(home: FlinkHome, name: str) -> Path:
+    """The file of the ids under which a job ran: the cluster forgets its jobs when it ends."""
+    return home.folder / "jobs" / name
+
+
+def client_home(state: Path, stack: Stack | None, jobmanager: str) -> FlinkHome:
+    """Return the Flink home to submit from: the embedded cluster's own for itself, else one of a bare client."""
+    if stack is not None and jobmanager == stack.flink.rest_address:
+        return stack.flink.home
+    home = FlinkHome(state / "client")
+    home.prepare({}, CLIENT_CONFIG)
+    return home
+
+
+def newest_checkpoint(home: FlinkHome, name: str) -> str:
+    """Return the newest checkpoint or savepoint kept under `home` of the job that last ran as `name`.
+
+    Raises StackError when there is none.
+    """
+    notes = _job_notes(home, name)
+    for job_id in reversed(notes.read_text().split() if notes.exists() else []):
+        checkpoints = (home.folder / "checkpoints" / job_id).glob("chk-*/_metadata")
+        savepoints = (home.folder / "savepoints").glob(f"savepoint-{job_id[:6]}-*/_metadata")
+        found = sorted([*checkpoints, *savepoints], key=lambda file: file.stat().st_mtime)
+        if found:
+            return found[-1].parent.as_uri()
+    remedy = "Submit without --resume to start fresh, or name a path with --from-savepoint"
+    raise StackError(f"no checkpoint of {name} is kept under {home.folder}", remedy)
+
+
+def audit_service(request: JobRequest, stack: Stack, folder: Path) -> Service:
+    """The Spark driver as one of the stack's processes, which the supervisor starts again when it dies."""
+    name = request.name.removeprefix("slacktide-")
+    return Service(
+        name=name,
+        argv=(sys.executable, "-P", "-m", f"jobs.{request.job}", *request.argv),
+        log=stack.run / "spark" / f"{name}.log",
+        run=stack.run,
+        folder=folder,
+        stop_order=50,
+    )
+
+
+def start_driver(service: Service) -> int:
+    """Start a driver, see it live for a while, hand it to the supervisor, and return its process id.
+
+    Raises StackError when one of that name runs already, or when it ends at once.
+    """
+    if running := service.process():
+        problem = f"{service.name} already runs as process {running.pid}"
+        raise StackError(problem, f"End it first with `slacktide down {service.name}`")
+    started = service.start()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        started.wait(DRIVER_PROOF_SECONDS)
+        problem = f"{service.name} ended at once:\n{last_lines(service.log)}"
+        raise StackError(problem, f"The whole log is {service.log}")
+    service.save()
+    return started.pid
+
+
+def stop_job(stack: Stack, job: str) -> str:
+    """End one job of the embedded stack, named as for `submit` (with its suffix), and return what was done in words.
+
+    A Flink job is stopped with a savepoint. Raises StackError when no such job runs.
+    """
+    for service in load_services(stack.run):
+        if service.name == job and job.startswith(SPARK_JOBS):
+            service.forget()
+            service.stop(grace_seconds=30.0)
+            return f"{job} ended."
+    name = f"slacktide-{job}"
+    for running in stack.flink.rest.running_jobs():
+        if running["name"] == name:
+            savepoint = stack.flink.rest.savepoint_and_stop(running["jid"])
+            return f"{name} stopped, savepoint {savepoint}"
+    raise StackError(f"no job called {name} runs", "`slacktide status` lists those that do")
