@@ -60,6 +60,8 @@ def build(table_env: StreamTableEnvironment, rules: AlertRules, settings: JobSet
         table_env.execute_sql(statement)
     verdicts = table_env.to_data_stream(table_env.from_path("verdicts"))
     keyed = verdicts.key_by(series_of, key_type=Types.STRING())
+    # PyFlink computes the key in an operator of its own and hands out no way to name it.
+    keyed._j_data_stream.getTransformation().getInputs().get(0).setUid("alert-series-key")
     alerts = keyed.process(AlertLifecycle(rules), ALERT_TYPE).name("alert lifecycle").uid("alert-lifecycle")
     dead_letters = alerts.get_side_output(DEAD_LETTERS).name("dead letters").uid("alert-dead-letters")
     statement_set = table_env.create_statement_set()
