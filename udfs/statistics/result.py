@@ -78,16 +78,7 @@ class TestResult:
         )
 
     @property
-    def reference_null_rate(self) -> float | None:
-        """Nulls among all the reference's records; None where it had no record."""
-        return _rate(self.n_reference_null, self.n_reference)
-
-    @property
     def window_null_rate(self) -> float | None:
         """Nulls among all the window's records; None where it had no record."""
-        return _rate(self.n_window_null, self.n_window)
-
-
-def _rate(n_null: int, n_values: int) -> float | None:
-    n = n_null + n_values
-    return n_null / n if n else None
+        n = self.n_window_null + self.n_window
+        return self.n_window_null / n if n else None
