@@ -102,9 +102,9 @@ class LogSketch:
     def cdf(self, x: float) -> float | None:
         """Return the share of values at or below `x`; None where there is no value.
 
-        Guarantee for x > 0: at least the true share at x / (1 + a), at most the true share at x / (1 - a); for x < 0 the two
-        change places, and at 0 it is exact. So a value counts wrongly only
-        if it is within the share a or so of `x`. Raises ValueError where `x` is NaN. O(bins).
+        Guarantee for x > 0: at least the true share at x / (1 + a), at most the true share at x / (1 - a); for x < 0
+        the two change places, and at 0 it is exact. So only values within about the share a of `x` can count wrongly.
+        Raises ValueError where `x` is NaN. O(bins).
 
         >>> LogSketch.from_values([100.0, 200.0, 790.0, 900.0]).cdf(800.0)
         0.75
