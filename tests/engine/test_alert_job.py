@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from infra.broker import Broker
 from infra.dist import jobs_zip
 from infra.flink_cluster import FlinkCluster
-from infra.flink_run import FlinkRun
+from infra.flink_run import Submission
 from schemas.topics import VERDICTS
 from schemas.verdicts import Verdict
 from tests.alert_verdicts import DRIFTED, verdicts
@@ -140,7 +140,8 @@ def release_with_a_new_state(folder: Path) -> Path:
 
 def submit(flink: FlinkCluster, release: Path, setting: Setting) -> str:
     """`flink run` of a release other than this checkout, from the savepoint; a state it can't place is an error."""
-    line = FlinkRun(flink.home, flink.rest_address).command("jobs.alert", setting.arguments, setting.savepoint)
+    submission = Submission("jobs.alert", setting.arguments, setting.savepoint)
+    line = submission.command(flink.home, flink.rest_address)
     line[line.index("-pyfs") + 1] = str(release)
     environment = {**os.environ, **flink.home.environment}
     done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True, cwd=release.parent)
