@@ -8,7 +8,6 @@ newest event time -> first of each (trace id, span id). Source and decode are sh
 
 import argparse
 import sys
-from importlib.resources import files
 
 from pyflink.table import DataTypes, Schema, StatementSet, StreamTableEnvironment
 from pyflink.table.udf import udf
@@ -16,9 +15,16 @@ from pyflink.table.udf import udf
 from jobs.flink_environment import job_name, open_environment
 from jobs.kafka_client import ConfigurationError
 from jobs.settings import JobSettings, add_job_arguments, settings_from, sink_options, source_options
+from jobs.sql_script import sql_statements
 from schemas.books import IngestKind
 from udfs.flink_ingest import JOB, DeadLetters, DecodeSpans
-from udfs.telemetry.batch import REQUEST_INDEX_AT, REQUEST_PAYLOAD_AT, REQUEST_TIME_AT
+from udfs.telemetry.batch import (
+    REQUEST_INDEX_AT,
+    REQUEST_PAYLOAD_AT,
+    REQUEST_SPAN_AT,
+    REQUEST_TIME_AT,
+    REQUEST_TRACE_AT,
+)
 
 EXAMPLES = """examples:
   slacktide submit ingest
@@ -66,21 +72,24 @@ def validate(argv: list[str] | None = None) -> tuple[argparse.Namespace, JobSett
 
 def statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str]:
     """The SQL of the job in order: tables and views, then one INSERT a sink (the last three)."""
-    text = files("jobs").joinpath("sql/ingest.sql").read_text()
-    filled = text.format(
+    return sql_statements(
+        "ingest.sql",
         source=source_options(settings, JOB, "otlp_spans", {"format": "raw"}),
         requests=sink_options(settings, JOB, "requests", _keyed("trace_id")),
         dead_letters=sink_options(settings, JOB, "dead_letters", _keyed("topic")),
-        books=sink_options(settings, JOB, "books", _keyed("job") | {"value.format": "json"}),
-        allowed_lateness_ms=arguments.allowed_lateness_seconds * 1000,
-        time_at=REQUEST_TIME_AT + 1,
-        time_length=REQUEST_INDEX_AT - REQUEST_TIME_AT,
-        payload_at=REQUEST_PAYLOAD_AT + 1,
+        books=sink_options(
+            settings, JOB, "books", _keyed("job") | {"value.format": "json", "value.fields-include": "ALL"}
+        ),
+        allowed_lateness_ms=str(arguments.allowed_lateness_seconds * 1000),
+        time_at=str(REQUEST_TIME_AT + 1),
+        time_length=str(REQUEST_INDEX_AT - REQUEST_TIME_AT),
+        span_key_at=str(REQUEST_TRACE_AT + 1),
+        span_key_length=str(REQUEST_TIME_AT - REQUEST_TRACE_AT),
+        trace_id_length=str(REQUEST_SPAN_AT - REQUEST_TRACE_AT),
+        payload_at=str(REQUEST_PAYLOAD_AT + 1),
         job=JOB,
-        kind=IngestKind,
+        **{f"kind_{kind.name.lower()}": kind.value for kind in IngestKind},
     )
-    code = "\n".join(line for line in filled.splitlines() if not line.startswith("--"))
-    return [statement.strip() for statement in code.split(";\n") if statement.strip()]
 
 
 def _keyed(field: str) -> dict[str, str]:

@@ -26,7 +26,8 @@ FROM (
 );
 CREATE TEMPORARY VIEW lines AS
 SELECT topic, `partition`, `offset`, timestamp_ms, line, PROCTIME() AS proctime, SUBSTRING(line, 1, 1) AS line_kind,
-  CASE WHEN SUBSTRING(line, 1, 1) = 'R' THEN CAST(SUBSTRING(line, {time_at}, {time_length}) AS BIGINT) END AS event_time_ms
+-- TRY_CAST: Flink computes both branches of a CASE, and other lines have no number there.
+  CASE WHEN SUBSTRING(line, 1, 1) = 'R' THEN TRY_CAST(SUBSTRING(line, {time_at}, {time_length}) AS BIGINT) END AS event_time_ms
 FROM decoded CROSS JOIN UNNEST(SPLIT(lines, CHR(10))) AS split (line);
 -- The newest event time of the partition so far lives in keyed state, so lateness is judged alike after a restart.
 -- `judged` passes through a DataStream (jobs/ingest.py): up to there no state expires, and there is one copy of it.
@@ -41,20 +42,20 @@ FROM (
 -- ROWS, not RANGE: two copies within one millisecond must not count each other as the first.
 CREATE TEMPORARY VIEW numbered AS
 SELECT line, proctime, COUNT(*) OVER (
-  PARTITION BY SUBSTRING(line, 2, 48) ORDER BY proctime ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS copy_number
+  PARTITION BY SUBSTRING(line, {span_key_at}, {span_key_length}) ORDER BY proctime ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS copy_number
 FROM judged WHERE line_kind = 'R' AND NOT is_late;
 CREATE TEMPORARY VIEW counts AS
-SELECT proctime, '{kind.SPANS}' AS kind, CAST(JSON_VALUE(SUBSTRING(line, 2), '$.spans') AS BIGINT) AS n FROM judged WHERE line_kind = 'B'
+SELECT proctime, '{kind_spans}' AS kind, CAST(JSON_VALUE(SUBSTRING(line, 2), '$.spans') AS BIGINT) AS n FROM judged WHERE line_kind = 'B'
 UNION ALL
-SELECT proctime, '{kind.CHILD}', CAST(JSON_VALUE(SUBSTRING(line, 2), '$.child') AS BIGINT) FROM judged WHERE line_kind = 'B'
+SELECT proctime, '{kind_child}', CAST(JSON_VALUE(SUBSTRING(line, 2), '$.child') AS BIGINT) FROM judged WHERE line_kind = 'B'
 UNION ALL
-SELECT proctime, '{kind.DEAD}', CAST(1 AS BIGINT) FROM judged WHERE line_kind = 'D'
+SELECT proctime, '{kind_dead}', CAST(1 AS BIGINT) FROM judged WHERE line_kind = 'D'
 UNION ALL
-SELECT proctime, '{kind.LATE}', CAST(1 AS BIGINT) FROM judged WHERE is_late
+SELECT proctime, '{kind_late}', CAST(1 AS BIGINT) FROM judged WHERE is_late
 UNION ALL
-SELECT proctime, CASE WHEN copy_number = 1 THEN '{kind.REQUESTS}' ELSE '{kind.DUPLICATE}' END, CAST(1 AS BIGINT) FROM numbered;
+SELECT proctime, CASE WHEN copy_number = 1 THEN '{kind_requests}' ELSE '{kind_duplicate}' END, CAST(1 AS BIGINT) FROM numbered;
 INSERT INTO requests
-SELECT SUBSTRING(line, 2, 32), SUBSTRING(line, {payload_at}) FROM numbered WHERE copy_number = 1;
+SELECT SUBSTRING(line, {span_key_at}, {trace_id_length}), SUBSTRING(line, {payload_at}) FROM numbered WHERE copy_number = 1;
 INSERT INTO dead_letters
 SELECT topic, dead_letter(line, topic, `partition`, `offset`, timestamp_ms)
 FROM judged WHERE line_kind = 'D' OR is_late;

@@ -53,7 +53,7 @@ EXPECTED_BOOKS = {
 def test_hostile_input_balances_and_the_job_stays_up(broker, flink) -> None:
     kafka = KafkaClient(broker.bootstrap_servers)
     broker.create_topics(prefix=PREFIX)
-    job = flink.run("ingest", ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX,
+    job = flink.run("jobs.ingest", ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX,
                                "--checkpoint-interval-seconds", "1", "--name-suffix=-test"])  # fmt: skip
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "message.max.bytes": 4_000_000})
     for partition, message in hostile_messages():
