@@ -28,8 +28,12 @@ def read_books(kafka: KafkaClient, topic_prefix: str = "", timeout_seconds: floa
     partitions = [] if known.error else list(known.partitions)
     totals: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     for value in _committed_values(settings, topic, partitions, timeout_seconds):
-        entry = orjson.loads(value)
-        totals[entry["job"]][entry["kind"]] += entry["count"]
+        try:
+            entry = orjson.loads(value)
+            totals[entry["job"]][entry["kind"]] += entry["count"]
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            problem = f"topic {topic} holds what is no book entry ({error}): {value[:200]!r}"
+            raise StackError(problem, "schemas/books.py says what an entry is") from None
     return {job: dict(kinds) for job, kinds in totals.items()}
 
 

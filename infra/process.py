@@ -86,14 +86,6 @@ def _signal(send: Callable[[], None]) -> None:
         send()
 
 
-def with_descendants(process: psutil.Process) -> list[psutil.Process]:
-    """Return `process` and all below it; empty when it has ended."""
-    try:
-        return [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
-
-
 def of_run(run: Path, service: str | None = None) -> list[psutil.Process]:
     """Return the living processes that were started for the run folder `run` (and for `service`, where given).
 

@@ -50,9 +50,12 @@ class Service:
         return Identity(noted["pid"], noted["started"]).process()
 
     def family(self) -> list[psutil.Process]:
-        """Return its process, all below it, and those it left behind when it died (Python workers)."""
+        """Return its process, its workers, and workers it left behind when it died.
+
+        They are known by their environment, not by descent: what the supervisor starts again descends from that.
+        """
         main = self.process()
-        found = {p.pid: p for p in (processes.with_descendants(main) if main else [])}
+        found = {main.pid: main} if main else {}
         found |= {p.pid: p for p in processes.of_run(self.run, self.name)}
         return list(found.values())
 

@@ -11,7 +11,7 @@ from infra.books import Books, read_books
 from infra.errors import StackError
 from infra.flink_status import JobStatus, job_statuses
 from infra.lag import Lag, read_lags
-from infra.process import memory_bytes, with_descendants
+from infra.process import memory_bytes
 from infra.service import load_services
 from infra.stack import Stack
 from infra.supervisor import read_restarts
@@ -94,7 +94,7 @@ def _process_statuses(stack: Stack) -> list[ProcessStatus]:
     found = []
     for service in [*load_services(stack.run), stack.supervisor]:
         main = service.process()
-        family = with_descendants(main) if main else []
+        family = service.family()
         memory_mb = round(memory_bytes(family) / MIB)
         found.append(
             ProcessStatus(

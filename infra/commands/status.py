@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from infra.commands.state_option import state_option
+from infra.lag import GROUP_PREFIX
 from infra.stack import Stack
 from infra.status import StackStatus, stack_status
 from schemas.books import IngestKind
@@ -40,7 +41,7 @@ def command(state: Path, as_json: bool) -> None:
     if as_json:
         click.echo(orjson.dumps({"up": stack.is_up} | status.to_json(), option=orjson.OPT_INDENT_2))
     else:
-        _show(stack, status, Console(highlight=False))
+        _show(stack, status, Console(highlight=False, soft_wrap=True))
     if not stack.is_up:
         sys.exit(NOT_UP)
 
@@ -81,7 +82,9 @@ def _job_table(status: StackStatus) -> Table:
         watermark = _age(status.at_ms, job.watermark_ms)
         if job.watermark_ms is not None:
             watermark += f" ({rfc3339(job.watermark_ms)[:19]}Z)"
-        table.add_row(job.name, state, str(job.restarts), checkpoint, "\n".join(lags) or "-", watermark)
+        table.add_row(
+            job.name.removeprefix(GROUP_PREFIX), state, str(job.restarts), checkpoint, "\n".join(lags) or "-", watermark
+        )
     return table
 
 
