@@ -1,7 +1,7 @@
 """Attributes in long form to request fields, by the alias table: one numpy selection a spelling, none a span.
 
 The rules: of several spellings the first in precedence with a usable value wins; of one key given twice, the last.
-A value of the wrong type leaves the field null and is counted; zero is a value.
+A value of the wrong type leaves the field null and is counted; zero is a value, an empty text is none.
 """
 
 from collections import Counter
@@ -137,24 +137,29 @@ class _Reader:
         else:
             usable, values = self._figures(rows, kind, alias.per_unit)
         if not alias.in_json and not usable.all():
-            self.nulled[name] += int(self._present(rows[~usable]).sum())
+            self.nulled[name] += self._wrong(rows[~usable], kind)
         if len(values) == 0:
             return None
         return self.attributes.owner[rows[usable]], values
 
-    def _present(self, rows: Ints) -> Bools:
-        """Return which rows hold any value at all."""
-        present: Bools = self.has_text[rows] | self.has_flag[rows] | self.has_integer[rows] | self.has_real[rows]
-        return present | self.attributes.is_other[rows]
+    def _wrong(self, rows: Ints, kind: FieldType) -> int:
+        """Return how many of these rows, none of them usable, hold a value at all; an empty text is none."""
+        held = self.has_flag[rows] | self.has_integer[rows] | self.has_real[rows] | self.attributes.is_other[rows]
+        if kind is not FieldType.STRING:
+            held |= self.has_text[rows]
+        return int(held.sum())
 
     def _texts(self, rows: Ints, may_be_list: bool) -> tuple[Bools, pa.Array]:
-        """Texts as they are, integers in decimal, and the first text of a list where a list is allowed."""
+        """Texts that are not empty, integers in decimal, and the first text of a list where a list is allowed."""
         at = pa.array(rows)
         values = self.attributes.text.take(at)
         if values.null_count and self.has_integer[rows].any():
             values = pc.coalesce(values, self.attributes.integer.take(at).cast(pa.string()))
         if values.null_count and may_be_list:
             values = pc.coalesce(values, self.attributes.list_text.take(at))
+        is_empty = pc.equal(values, "")
+        if pc.any(is_empty).as_py():
+            values = pc.if_else(is_empty, None, values)
         if not values.null_count:
             return np.ones(len(rows), dtype=np.bool_), values
         return _valid(values), values.drop_null()
@@ -206,7 +211,7 @@ class _Reader:
 
     def _from_json(self, rows: Ints, member: str, kind: FieldType) -> tuple[Bools, pa.Array]:
         """The number under `member` of a flat JSON object; an object without it is not wrong."""
-        pattern = rf'"{member}"\s*:\s*(?P<number>-?[0-9]+(\.[0-9]+)?)\s*[,}}]'
+        pattern = rf'"{member}"\s*:\s*(?P<number>-?[0-9]+(?:\.[0-9]+)?)\s*[,}}]'
         found = pc.struct_field(pc.extract_regex(self.attributes.text.take(pa.array(rows)), pattern), "number")
         if found.null_count == len(found):
             return np.zeros(len(rows), dtype=np.bool_), pa.nulls(0, kind.value.arrow)

@@ -101,7 +101,8 @@ def _table(batch: SpanBatch) -> pa.Table:
     }
     columns["attributes"], dropped = free_attributes(batch.attributes, len(batch))
     nulled = nulled | ({"attributes": dropped} if dropped else {})
-    metadata = {"slacktide.lenient": orjson.dumps(batch.lenient), "slacktide.nulled": orjson.dumps(nulled)}
+    counts = {"slacktide.lenient": batch.lenient, "slacktide.nulled": nulled}
+    metadata = {name: orjson.dumps(count, option=orjson.OPT_SORT_KEYS) for name, count in counts.items()}
     arrays = [
         columns[field.name] if field.name in columns else pa.nulls(len(batch), field.type) for field in SPAN_SCHEMA
     ]
