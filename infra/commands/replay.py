@@ -7,7 +7,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from infra.commands.addresses import kafka_options
+from infra.commands.kafka_options import kafka_options
 from infra.replay.faults import FaultShares, parse_drift, parse_slowdown
 from infra.replay.plan import BEGIN, END, NOW, ReplayPlan
 from infra.replay.position import parse_position, parse_seconds, parse_share
@@ -24,7 +24,7 @@ from schemas.topics import OTLP_SPANS
 NOT_ALL_SENT, INTERRUPTED = 1, 130
 
 
-class Parsed(click.ParamType):
+class Parsed(click.ParamType[Any]):
     """An option read by a function that raises ValueError with a sentence for the user."""
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:

@@ -20,9 +20,9 @@ from schemas.requests import numeric_field_names
 DRIFT_FEATURES = tuple(name for name in ATTRIBUTE_KEYS if name in numeric_field_names())
 SKEW_NS = 86_400_000_000_000  # a clock a day ahead
 _DRIFT = re.compile(
-    r"(?P<feature>\w+)@(?P<at>.+?)(?::(?:kind=)?(?P<kind>shift|scale),(?:amount=)?(?P<amount>[-+.\deE]+))?"
+    r"(?P<feature>\w+)@(?P<at>.+?)(?::(?:kind=)?(?P<kind>shift|scale),(?:amount=)?(?P<amount>[-+]?\d*\.?\d+(?:e[-+]?\d+)?))?"
 )
-_SLOWDOWN = re.compile(r"(?P<factor>[.\d]+)@(?P<at>.+?)(?:\+(?P<duration>\d[\w.]*))?")
+_SLOWDOWN = re.compile(r"(?P<factor>\d*\.?\d+)@(?P<at>.+?)(?:\+(?P<duration>\d[\w.]*))?")
 
 
 class Sent(StrEnum):

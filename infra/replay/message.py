@@ -76,14 +76,16 @@ class Batcher:
         batch: list[Unit] = []
         size = 0
         for unit in units:
-            if unit.sent is not Sent.CLEAN or self._keyed:
-                yield self._message([unit])
-                continue
-            if batch and (size + len(unit.spans) > self._spans or unit.event_ns - batch[0].event_ns > self._span_ns):
+            alone = self._keyed or unit.sent is not Sent.CLEAN
+            full = size + len(unit.spans) > self._spans
+            if batch and (alone or full or unit.event_ns - batch[0].event_ns > self._span_ns):
                 yield self._message(batch)
                 batch, size = [], 0
-            batch.append(unit)
-            size += len(unit.spans)
+            if alone:
+                yield self._message([unit])
+            else:
+                batch.append(unit)
+                size += len(unit.spans)
         if batch:
             yield self._message(batch)
 

@@ -51,7 +51,7 @@ class ReplayReport:
     requests: int = 0
     sent: dict[Sent, SentCounts] = field(default_factory=lambda: {kind: SentCounts() for kind in Sent})
     acknowledged: int = 0
-    delivery_errors: Counter[str] = field(default_factory=Counter)
+    delivery_errors: dict[str, int] = field(default_factory=dict)
     drifts: list[DriftReport] = field(default_factory=list)
     first_event_ms: int | None = None
     last_event_ms: int | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import TopicMetadata
 
 from infra.replay.faults import Sent
 from infra.replay.generate import Generator
@@ -16,6 +17,7 @@ from infra.replay.resolve import resolve
 from jobs.kafka_client import ConfigurationError, KafkaClient
 
 FLUSH_TIMEOUT_SECONDS = 330.0  # above librdkafka's message.timeout.ms, after which every message has its answer
+TOPIC_TIMEOUT_SECONDS = 5.0
 POLL_SECONDS = 0.05
 PROGRESS_SECONDS = 0.1
 
@@ -53,17 +55,26 @@ class Sender:
         self.errors: dict[str, int] = {}
 
     def partitions(self) -> int:
-        """Return the topic's number of partitions. Raises ConfigurationError when broker or topic is not there."""
+        """Return the topic's number of partitions. Raises ConfigurationError when broker or topic is not there.
+
+        A topic made a moment ago may not be known to the broker yet, so it is asked for a while.
+        """
+        deadline = time.monotonic() + TOPIC_TIMEOUT_SECONDS
+        while (found := self._topics().get(self._topic)) is None:
+            if time.monotonic() > deadline:
+                problem = f"there is no topic {self._topic} at {self._servers}"
+                raise ConfigurationError("command line", "--topic", problem, "`slacktide up` makes it; or name another")
+            time.sleep(POLL_SECONDS)
+        return len(found.partitions)
+
+    def _topics(self) -> dict[str, TopicMetadata]:
         try:
-            topics = self._producer.list_topics(timeout=10.0).topics
+            topics: dict[str, TopicMetadata] = self._producer.list_topics(timeout=10.0).topics
         except KafkaException as error:
             problem = f"no broker answers at {self._servers} ({error.args[0].str()})"
             remedy = "Start one with `slacktide up`, or name another"
             raise ConfigurationError("command line", "--bootstrap-servers", problem, remedy) from None
-        if self._topic not in topics:
-            problem = f"there is no topic {self._topic} at {self._servers}"
-            raise ConfigurationError("command line", "--topic", problem, "`slacktide up` makes it; or name another")
-        return len(topics[self._topic].partitions)
+        return topics
 
     def send(self, message: Message) -> None:
         """Hand `message` to the client; waits while its buffer is full."""
@@ -112,7 +123,7 @@ def replay(plan: ReplayPlan, kafka: KafkaClient, progress: Callable[[Snapshot], 
     sender = Sender(kafka, plan.topic)
     partitions = sender.partitions()
     generator = Generator(resolve(plan), partitions)
-    report = _empty_report(generator)
+    report = empty_report(generator)
     begin = time.monotonic()
     try:
         _send_all(generator, sender, report, progress, begin)
@@ -121,14 +132,15 @@ def replay(plan: ReplayPlan, kafka: KafkaClient, progress: Callable[[Snapshot], 
     sender.finish()
     report.seconds = time.monotonic() - begin
     report.acknowledged = sender.acknowledged
-    report.delivery_errors.update(sender.errors)
+    report.delivery_errors = sender.errors
     report.requests = generator.tally.requests
     for drift, (asked, _) in zip(report.drifts, generator.resolved.drifts, strict=True):
         drift.requests = generator.tally.drifted[asked]
     return report
 
 
-def _empty_report(generator: Generator) -> ReplayReport:
+def empty_report(generator: Generator) -> ReplayReport:
+    """Return the account of a replay of which nothing was sent yet."""
     resolved = generator.resolved
     plan, start_ms = resolved.plan, resolved.start_ns // 1_000_000
     drifts = [

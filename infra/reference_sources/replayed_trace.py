@@ -1,0 +1,34 @@
+"""Reference values from a recorded trace, served by the replay's service model, without Kafka."""
+
+import numpy as np
+
+from infra.reference_sources.wanted import ATTRIBUTES, Columns, Wanted, as_text
+from infra.replay.plan import ReplayPlan
+from infra.replay.request_block import RequestBlock
+from infra.replay.resolve import resolve
+from infra.replay.served import served_blocks
+from infra.replay.span_attributes import ATTRIBUTE_KEYS
+from jobs.kafka_client import ConfigurationError
+
+
+def columns_of_trace(plan: ReplayPlan, wanted: Wanted) -> Columns:
+    """Return the wanted fields of the requests that `plan` would replay, as float64, before any fault.
+
+    Give `plan` another seed than the replay that is judged: reference and windows are then different draws of one
+    model, as two days of one service are. Tokens are the trace's own and come from no draw.
+    """
+    for name in (*(wanted.features or ()), *wanted.where):
+        if name not in ATTRIBUTE_KEYS or name.startswith(ATTRIBUTES):
+            remedy = f"Use {', '.join(ATTRIBUTE_KEYS)}"
+            raise ConfigurationError(plan.trace.name, name, "is no field of a replayed request", remedy)
+    features = [name for name in wanted.candidates if name in ATTRIBUTE_KEYS]
+    parts = [_kept(block, wanted, features) for _, block in served_blocks(resolve(plan))]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in features}
+    return wanted.kept(plan.trace.name, columns)
+
+
+def _kept(block: RequestBlock, wanted: Wanted, features: list[str]) -> Columns:
+    keep = np.ones(len(block), dtype=bool)
+    for field, value in wanted.where.items():
+        keep &= np.array([as_text(found) == value for found in block.fields[field].tolist()], dtype=bool)
+    return {name: block.fields[name][keep].astype(np.float64) for name in features}

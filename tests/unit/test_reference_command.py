@@ -1,0 +1,154 @@
+"""`slacktide reference`: values of files and of the trace become a profile; what can't be built is refused plainly."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner, Result
+
+from infra.cli import main
+from infra.commands.reference import command
+from infra.reference_sources.replayed_trace import columns_of_trace
+from infra.reference_sources.wanted import wanted
+from infra.replay import Position, ReplayPlan
+from infra.replay.trace import read_trace
+from udfs.references.profile import ReferenceProfile
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(command, arguments, catch_exceptions=True)
+
+
+def built(result: Result) -> ReferenceProfile:
+    assert result.exit_code == 0, result.output
+    return ReferenceProfile.load(result.stdout.splitlines()[-1])
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run through the real entry point, which turns errors into a sentence and exit status 2."""
+    with pytest.raises(SystemExit) as ended:
+        main(["reference", *arguments])
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    file = tmp_path / "requests.csv"
+    file.write_text(
+        "input_tokens,model,tenant,is_streaming,attributes.temperature,queue_seconds\n"
+        "1,a,acme,true,0.5,\n2,a,acme,false,,NaN\n3,b,globex,true,0.7,Infinity\n"
+    )
+    return file
+
+
+def test_csv(csv: Path, tmp_path: Path) -> None:
+    profile = built(run("build", "chat", "--from-csv", str(csv), "--out", str(tmp_path / "out")))
+    assert profile.source == "file requests.csv"
+    assert list(profile.features) == ["input_tokens", "queue_seconds"]
+    queue = profile.features["queue_seconds"]
+    assert (queue.n_raw, queue.n_null, queue.n_infinite) == (1, 2, 1)
+    assert profile.features["input_tokens"].points.tolist() == [1, 2, 3]
+
+
+def test_features_and_filters(csv: Path, tmp_path: Path) -> None:
+    out = ("--from-csv", str(csv), "--out", str(tmp_path))
+    some = built(run("build", "chat", *out, "--features", "attributes.temperature", "--where", "tenant=acme"))
+    assert list(some.features) == ["attributes.temperature"]
+    assert (some.features["attributes.temperature"].n_raw, some.features["attributes.temperature"].n_null) == (1, 1)
+    assert some.source == "file requests.csv, tenant=acme"
+    streamed = built(run("build", "chat", *out, "--where", "is_streaming=true", "--where", "model=b"))
+    assert streamed.features["input_tokens"].points.tolist() == [3]
+
+
+def test_few_values_are_warned_of_and_many_are_not(csv: Path, tmp_path: Path) -> None:
+    result = run("build", "chat", "--from-csv", str(csv), "--out", str(tmp_path))
+    assert "warning: input_tokens has 3 values" in result.stderr
+    many = run("build", "chat", "--from-trace", "--until", "5m", "--features", "input_tokens", "--out", str(tmp_path))
+    assert "warning" not in many.stderr
+
+
+@pytest.mark.parametrize("shape", ["map", "struct"])
+def test_parquet_reaches_into_attributes(tmp_path: Path, shape: str) -> None:
+    values = [{"x": 1.0}, {"x": 2.5}, None]
+    kind = pa.map_(pa.string(), pa.float64()) if shape == "map" else pa.struct([("x", pa.float64())])
+    rows = [None if v is None else list(v.items()) for v in values] if shape == "map" else values
+    file = tmp_path / "requests.parquet"
+    table = pa.table({"input_tokens": pa.array([1, 2, 3]), "attributes": pa.array(rows, type=kind)})
+    pyarrow.parquet.write_table(table, file)
+    arguments = ("--from-parquet", str(file), "--features", "attributes.x", "--out", str(tmp_path))
+    profile = built(run("build", "chat", *arguments))
+    assert profile.features["attributes.x"].points.tolist() == [1.0, 2.5]
+    assert profile.features["attributes.x"].n_null == 1
+
+
+def test_the_same_values_give_the_same_file(tmp_path: Path) -> None:
+    arguments = ("build", "chat", "--from-trace", "--until", "10%", "--out", str(tmp_path))
+    first, second = (run(*arguments).stdout.splitlines()[-1] for _ in range(2))
+    assert first == second
+    assert built(run(*arguments, "--seed", "2")).digest != ReferenceProfile.load(first).digest
+
+
+def test_the_trace_is_served_by_the_replays_model() -> None:
+    """Tokens are the trace's own; what is drawn has the replay's distribution but not its values."""
+    half = Position(share=0.5)
+    asked = wanted("input_tokens,prompt_entropy", ())
+    reference, replayed = (columns_of_trace(ReplayPlan(seed=s, part_until=half), asked) for s in (1, 0))
+    trace = read_trace()
+    rows = int((trace.arrival_ns < trace.duration_ns / 2).sum())
+    assert np.array_equal(reference["input_tokens"], trace.input_tokens[:rows])
+    assert np.array_equal(reference["input_tokens"], replayed["input_tokens"])
+    assert not np.any(reference["prompt_entropy"] == replayed["prompt_entropy"])
+    assert reference["prompt_entropy"].mean() == pytest.approx(replayed["prompt_entropy"].mean(), abs=0.02)
+
+
+def test_show_verifies_the_digest(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = run("build", "chat", "--from-csv", str(csv), "--out", str(tmp_path)).stdout.splitlines()[-1]
+    shown = run("show", path)
+    assert shown.exit_code == 0
+    for words in ("file requests.csv", "sha256:", "input_tokens", "exact"):
+        assert words in shown.output
+    Path(path).write_text(Path(path).read_text().replace("chat", "chit"))
+    assert "digest" in refused(capsys, "show", path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "because"),
+    [
+        (("--from-csv", "{csv}", "--features", "prompt_entropy"), "prompt_entropy: there is no such column"),
+        (("--from-csv", "{csv}", "--features", "attributes.x"), "attributes.x: there is no such column"),
+        (("--from-csv", "{csv}", "--where", "arm=a"), "arm: there is no such column"),
+        (("--from-csv", "{csv}", "--where", "tenant=none"), "no request where tenant=none"),
+        (("--from-csv", "{csv}", "--features", "model"), "no numeric field"),
+        (("--from-csv", "{csv}", "--where", "colour=red"), "no field=value"),
+        (("--from-csv", "{csv}", "--since", "1h"), "cut a file with --where"),
+        (("--from-csv", "none.csv"), "none.csv: (file): no such file"),
+        (("--from-parquet", "{csv}"), "can't be read as Parquet"),
+        (("--from-csv", "{csv}", "--from-trace"), "exactly one"),
+        ((), "exactly one"),
+        (("--from-trace", "--until", "2026-01-31T12:00:00Z"), "--until: is an instant"),
+        (("--from-trace", "--features", "perplexity"), "perplexity: is no field of a replayed request"),
+        (("--from-topic", "requests", "--since", "50%"), "share of nothing"),
+        (("--from-topic", "requests", "--bootstrap-servers", "127.0.0.1:1"), "--bootstrap-servers: 127.0.0.1:1"),
+    ],
+)
+def test_refused_in_a_sentence(
+    csv: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], because: str
+) -> None:
+    said = refused(capsys, "build", "chat", *(argument.format(csv=csv) for argument in arguments))
+    assert because in said
+    assert "Traceback" not in said
+
+
+def test_text_is_no_feature(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "requests.csv"
+    file.write_text("input_tokens,queue_seconds\nmany,true\nfew,false\n")
+    for feature in ("input_tokens", "queue_seconds"):
+        said = refused(capsys, "build", "chat", "--from-csv", str(file), "--features", feature)
+        assert f"{feature}: is of type" in said
+
+
+def test_a_bad_name_is_refused(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "name" in refused(capsys, "build", "../chat", "--from-csv", str(csv))
