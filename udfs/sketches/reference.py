@@ -76,7 +76,8 @@ class RankReference:
             raise ValueError(
                 "this reference was rebuilt from bytes and has no points: take new values against the whole"
             )
-        above = np.nextafter(self.points, np.inf)
+        with np.errstate(over="ignore"):  # above the largest float is infinity, as it must be
+            above = np.nextafter(self.points, np.inf)
         above[np.isposinf(self.points)] = np.nan  # which numpy sorts behind infinity
         return np.column_stack([self.points, above]).ravel()
 

@@ -24,7 +24,7 @@ from udfs.statistics.samples import sample
 from udfs.statistics.smirnov import LARGEST_AUTO_SIZE, exact_p_value, is_exact_possible, steps_of
 
 Method = Literal["asymptotic", "exact", "auto"]
-METHODS: tuple[str, ...] = get_args(Method)
+METHODS: tuple[Method, ...] = get_args(Method)
 P_VALUES_KEPT = 16_384
 """P-values remembered by each method; windows of a fixed count meet only lcm(m, n) different D."""
 
