@@ -1,12 +1,9 @@
 """Both encodings, held to the values of a plain walk over the official protobuf classes, on random messages."""
 
-import base64
 import math
 from typing import Any
 
-import orjson
 import pyarrow as pa
-from google.protobuf.json_format import MessageToDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -15,6 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from schemas.semconv import FIELD_ALIASES, OPERATION_KEYS, PHASE_SPANS
 from tests.bench.walk_spans import walk
+from tests.otlp_encodings import encode
 from udfs.telemetry.otlp import SPAN_SCHEMA, decode_spans
 
 NOW_NS = 1_700_000_000_000_000_000
@@ -73,18 +71,6 @@ def exports(draw: st.DrawFn) -> ExportTraceServiceRequest:
     return request
 
 
-def as_json(request: ExportTraceServiceRequest) -> bytes:
-    """OTLP/JSON: the protobuf mapping, with ids in hex."""
-    body = MessageToDict(request, use_integers_for_enums=True)
-    for resource_spans in body.get("resourceSpans", []):
-        for scope_spans in resource_spans.get("scopeSpans", []):
-            for span in scope_spans.get("spans", []):
-                for name in ("traceId", "spanId", "parentSpanId"):
-                    if name in span:
-                        span[name] = base64.b64decode(span[name]).hex()
-    return orjson.dumps(body)
-
-
 def as_rows(table: pa.Table) -> list[dict[str, Any]]:
     rows = table.to_pylist()
     for row in rows:
@@ -106,7 +92,7 @@ def comparable(value: Any) -> Any:
 def test_both_encodings_give_what_a_walk_over_the_messages_gives(requests: list[ExportTraceServiceRequest]) -> None:
     messages = [request.SerializeToString() for request in requests]
     proto, dead_proto = decode_spans(messages, "otlp_proto")
-    json, dead_json = decode_spans([as_json(request) for request in requests], "otlp_json")
+    json, dead_json = decode_spans([encode(request, "otlp_json") for request in requests], "otlp_json")
     assert dead_proto == dead_json == []
     assert proto.schema.equals(SPAN_SCHEMA)
     assert json.schema.equals(SPAN_SCHEMA)
