@@ -178,7 +178,7 @@ def of_test(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, state) for name, state in found if not name.startswith(LAST)]
 
 
-def wait_for(broker: Broker, topic: str, count: int, timeout_seconds: float = 60) -> list[dict[str, Any]]:
+def wait_for(broker: Broker, topic: str, count: int, timeout_seconds: float = 120) -> list[dict[str, Any]]:
     """Return all committed records of `topic` once there are `count`."""
     deadline = time.monotonic() + timeout_seconds
     while len(found := read_all(broker, topic)) < count and time.monotonic() < deadline:

@@ -68,7 +68,7 @@ def test_follows_until_interrupted(broker: Broker, topic: str) -> None:
         assert producer.flush(10) == 0
         assert process.stdout.readline().strip() == FIRING
         process.send_signal(2)
-        assert process.wait(10) == 0
+        assert process.wait(30) == 0
 
 
 def test_a_topic_that_is_not_there(broker: Broker) -> None:
