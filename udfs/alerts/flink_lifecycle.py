@@ -26,7 +26,7 @@ def series_of(row: Row) -> str:
     return key_of(row[0])
 
 
-class AlertLifecycle(KeyedProcessFunction):  # type: ignore[misc]  # pyflink has no types
+class AlertLifecycle(KeyedProcessFunction):
     """Rows of table `verdicts` (jobs/sql/alert.sql), keyed by `series_of`, to rows of `ALERT_TYPE`.
 
     What can't be read goes to side output `DEAD_LETTERS`.
