@@ -90,7 +90,7 @@ class VectorSum:
         0.707107
         """
         centroid = self.centroid()
-        return None if centroid is None else min(1.0, math.sqrt(math.fsum(centroid * centroid)))
+        return None if centroid is None else min(1.0, math.hypot(*centroid.tolist()))
 
     def mean_cosine(self, reference: "VectorSum") -> float | None:
         """Return the mean cosine of these embeddings to the reference's centroid, from the sums alone.

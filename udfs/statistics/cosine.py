@@ -57,7 +57,7 @@ def _direction(vector: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _length(vector: NDArray[np.float64]) -> float:
-    return math.sqrt(math.fsum(vector * vector))
+    return math.hypot(*vector.tolist())
 
 
 def _checked(vector: ArrayLike, name: str) -> NDArray[np.float64]:
