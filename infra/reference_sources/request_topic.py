@@ -15,6 +15,7 @@ from schemas.times import rfc3339
 # An event may lie 5 minutes after its Kafka timestamp (ingest's limit); the rest is for clocks that differ.
 MARGIN_MS = 600_000
 BATCH, BATCH_SECONDS = 1000, 0.1  # a batch is waited for until it is full or this long
+BROKER_TIMEOUT_SECONDS = 5.0
 TIMEOUT_SECONDS = 30.0
 
 
@@ -70,13 +71,13 @@ def _requests(kafka: KafkaClient, topic: str, since_ms: int) -> Iterator[dict[st
 
 def _start_offsets(consumer: Consumer, kafka: KafkaClient, topic: str, since_ms: int) -> list[TopicPartition]:
     try:
-        topics = consumer.list_topics(timeout=10.0).topics
+        topics = consumer.list_topics(timeout=BROKER_TIMEOUT_SECONDS).topics
         if topic not in topics:
             problem = f"there is no topic {topic} at {kafka.bootstrap_servers}"
             raise ConfigurationError("command line", "--from-topic", problem, "`slacktide up` makes `requests`")
         from_ms = max(since_ms - MARGIN_MS, 0)
         asked = [TopicPartition(topic, partition, from_ms) for partition in topics[topic].partitions]
-        return list(consumer.offsets_for_times(asked, timeout=10.0))
+        return list(consumer.offsets_for_times(asked, timeout=BROKER_TIMEOUT_SECONDS))
     except KafkaException as error:
         raise _refused(kafka, error.args[0].str()) from None
 

@@ -1,6 +1,7 @@
 """From a plan to a replay that can be sent; what can't be is refused here, before anything is sent."""
 
 import time
+from dataclasses import replace
 
 from infra.replay.arrivals import ArrivalSource, arrival_source
 from infra.replay.faults import SKEW_NS
@@ -56,9 +57,7 @@ def resolve(plan: ReplayPlan, now_ns: int | None = None) -> ResolvedReplay:
     draft = ResolvedReplay(plan, source, constants, rate_ratio, begin or 0, None, drifts, slowdowns)
     if begin is None:
         end_ns = last_end_ns(draft)
-        draft = ResolvedReplay(
-            plan, source, constants, rate_ratio, _whole_ms(now_ns - end_ns), end_ns, drifts, slowdowns
-        )
+        draft = replace(draft, start_ns=_whole_ms(now_ns - end_ns), last_end_ns=end_ns)
     _check_faults(draft)
     _check_clock(draft, now_ns)
     return draft

@@ -17,7 +17,8 @@ from infra.replay.resolve import resolve
 from jobs.kafka_client import ConfigurationError, KafkaClient
 
 FLUSH_TIMEOUT_SECONDS = 330.0  # above librdkafka's message.timeout.ms, after which every message has its answer
-TOPIC_TIMEOUT_SECONDS = 5.0
+BROKER_TIMEOUT_SECONDS = 5.0
+TOPIC_TIMEOUT_SECONDS = 3.0
 POLL_SECONDS = 0.05
 PROGRESS_SECONDS = 0.1
 
@@ -69,7 +70,7 @@ class Sender:
 
     def _topics(self) -> dict[str, TopicMetadata]:
         try:
-            topics: dict[str, TopicMetadata] = self._producer.list_topics(timeout=10.0).topics
+            topics: dict[str, TopicMetadata] = self._producer.list_topics(timeout=BROKER_TIMEOUT_SECONDS).topics
         except KafkaException as error:
             problem = f"no broker answers at {self._servers} ({error.args[0].str()})"
             remedy = "Start one with `slacktide up`, or name another"

@@ -106,6 +106,21 @@ def test_it_keeps_its_pace_and_shows_it(broker: Broker) -> None:
     assert min(ages_ms) >= 0, "no event time lies after its Kafka timestamp"
 
 
+def test_an_interrupted_replay_reports_what_it_sent(broker: Broker) -> None:
+    broker.create_topics([OTLP_SPANS], "interrupted-")
+
+    def interrupt(snapshot: Snapshot) -> None:
+        if snapshot.requests > 100:
+            raise KeyboardInterrupt
+
+    plan = ReplayPlan(rate_per_second=500.0, limit=10_000, topic="interrupted-otlp_spans")
+    report = replay(plan, KafkaClient(broker.bootstrap_servers), interrupt)
+    assert report.interrupted
+    assert not report.complete
+    assert 100 < report.sent[Sent.CLEAN].requests < 1_000
+    assert report.acknowledged == report.messages == len(all_records(broker, "interrupted-otlp_spans"))
+
+
 def test_what_kafka_refuses_is_counted_and_said(broker: Broker) -> None:
     broker.create_topics([replace(OTLP_SPANS, max_message_bytes=2_000)], "tiny-")
     arguments = f"--limit 300 --speed-up max --topic-prefix tiny- --bootstrap-servers {broker.bootstrap_servers}"

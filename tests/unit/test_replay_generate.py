@@ -71,7 +71,7 @@ def spans_of(messages: list[Message]) -> list[dict[str, Any]]:
             "end": span.end_time_unix_nano,
             "start": span.start_time_unix_nano,
             "root": not span.parent_span_id,
-            "attributes": {attribute.key: str(attribute.value) for attribute in span.attributes},
+            "attributes": {attribute.key: attribute.value.SerializeToString() for attribute in span.attributes},
         }
         for request in requests
         for span in request.resource_spans[0].scope_spans[0].spans
