@@ -10,34 +10,44 @@ neutral.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from udfs.sketches.rank_bytes import BIN_NUMBERS, COUNTS, add, encode, read_reference, width_of
+from udfs.sketches.rank_bytes import BIN_NUMBERS, COUNTS, add, encode, read_reference
 from udfs.sketches.reference import RankReference
+from udfs.sketches.unsigned import width_of
 from udfs.statistics.ks import Method, ks_from_statistic, largest_gap
 from udfs.statistics.result import TestResult
 from udfs.statistics.samples import sample
 
 
-@dataclass(frozen=True, eq=False)
 class RankSketch:
     """A window's values as counts over the bins of `reference`; made by the class methods below.
 
-    Nulls and NaN are in `n_null` only; infinities are in their bins and counted in `n_infinite` too. Unchangeable:
+    Nulls and NaN are in `n_null` only; infinities are in their bins and counted in `n_infinite` too. Never changed:
     `merge` returns a new sketch. It holds the bin of each value, or the count of each bin, or both.
     """
 
-    reference: RankReference
-    n: int
-    n_null: int
-    n_infinite: int
-    _bins: NDArray[np.int64] | None = None
-    _counts: NDArray[np.int64] | None = None
+    __slots__ = ("_bins", "_counts", "n", "n_infinite", "n_null", "reference")
+
+    def __init__(
+        self,
+        reference: RankReference,
+        n: int,
+        n_null: int,
+        n_infinite: int,
+        *,
+        bins: NDArray[np.int64] | None = None,
+        counts: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.reference = reference
+        self.n = n
+        self.n_null = n_null
+        self.n_infinite = n_infinite
+        self._bins = bins
+        self._counts = counts
 
     @classmethod
     def from_values(
@@ -54,30 +64,32 @@ class RankSketch:
         """
         prepared = reference if isinstance(reference, RankReference) else RankReference.from_values(reference)
         taken = sample(values)
-        return cls(prepared, taken.n, taken.n_null, taken.n_infinite, _bins=prepared.bins_of(taken.values))
+        return cls(prepared, taken.n, taken.n_null, taken.n_infinite, bins=prepared.bins_of(taken.values))
 
-    @cached_property
+    @property
     def counts(self) -> NDArray[np.int64]:
         """How many values are in each bin; int64 of shape (reference.n_bins,)."""
-        if self._counts is not None:
-            return self._counts
-        return np.bincount(self.bins, minlength=self.reference.n_bins)
+        if self._counts is None:
+            self._counts = np.bincount(self.bins, minlength=self.reference.n_bins)
+        return self._counts
 
-    @cached_property
+    @property
     def bins(self) -> NDArray[np.int64]:
         """The bin of each value, ascending; int64 of shape (n,)."""
-        return np.repeat(np.arange(self.counts.size), self.counts) if self._bins is None else self._bins
+        if self._bins is None:
+            self._bins = np.repeat(np.arange(self.counts.size), self.counts)
+        return self._bins
 
     def merge(self, other: "RankSketch") -> "RankSketch":
         """Return the sketch of both samples pooled. Raises ValueError where the references differ. O(k)."""
-        if self.reference != other.reference:
+        if self.reference is not other.reference and self.reference != other.reference:
             raise ValueError("sketches against different references can't be merged")
         return RankSketch(
             self.reference if self.reference.points is not None else other.reference,
             self.n + other.n,
             self.n_null + other.n_null,
             self.n_infinite + other.n_infinite,
-            _counts=self.counts + other.counts,
+            counts=self.counts + other.counts,
         )
 
     def without(self, other: "RankSketch") -> "RankSketch":
@@ -85,13 +97,13 @@ class RankSketch:
 
         Raises ValueError where the references differ, and where `other` holds what was never added.
         """
-        if self.reference != other.reference:
+        if self.reference is not other.reference and self.reference != other.reference:
             raise ValueError("a sketch against another reference can't be taken out")
         counts = self.counts - other.counts
         n_null, n_infinite = self.n_null - other.n_null, self.n_infinite - other.n_infinite
         if min(int(counts.min()), n_null, n_infinite) < 0:
             raise ValueError("values that were never added can't be taken out")
-        return RankSketch(self.reference, self.n - other.n, n_null, n_infinite, _counts=counts)
+        return RankSketch(self.reference, self.n - other.n, n_null, n_infinite, counts=counts)
 
     @classmethod
     def merge_all(cls, sketches: Iterable[bytes], reference: RankReference) -> "RankSketch":
@@ -105,7 +117,7 @@ class RankSketch:
         [1, 1, 0, 0, 1]
         """
         total = add(sketches, reference)
-        return cls(reference, int(total.counts.sum()), total.n_null, total.n_infinite, _counts=total.counts)
+        return cls(reference, total.n, total.n_null, total.n_infinite, counts=total.counts)
 
     def statistic(self) -> float | None:
         """Return D, bit-equal to scipy's; None where the sketch or the reference holds no value. O(k).

@@ -22,30 +22,27 @@ import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from udfs.sketches.reference import DIGEST_BYTES, RankReference
+from udfs.sketches.reference import RankReference
+from udfs.sketches.unsigned import UNSIGNED, width_of
 
 VERSION = 1
 BIN_NUMBERS, COUNTS = 0, 1
 _START = struct.Struct("<BBB")
-_REFERENCE = struct.Struct(f"<B{DIGEST_BYTES}sQQ")
 _WINDOW = struct.Struct("<QQ")
 _CRC = struct.Struct("<I")
 _CRC_OF_WHOLE = 0x2144DF1C  # what any bytes that end in their own CRC-32 have as CRC-32
-_UNSIGNED: dict[int, np.dtype[np.unsignedinteger[Any]]] = {width: np.dtype(f"<u{width}") for width in (1, 2, 4, 8)}
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What sketches add up to: int64 counts of all bins, and the nulls and infinities beside them."""
+class Tally(NamedTuple):
+    """What sketches add up to: int64 counts of all bins, their sum, and the nulls and infinities beside them."""
 
     counts: NDArray[np.int64]
+    n: int
     n_null: int
     n_infinite: int
 
@@ -57,9 +54,9 @@ def encode(layout: int, body: NDArray[np.int64], n_null: int, n_infinite: int, r
     data = b"".join(
         (
             _START.pack(VERSION, layout, width),
-            reference_bytes(reference),
+            reference.header,
             _WINDOW.pack(n_null, n_infinite),
-            body.astype(_UNSIGNED[width]).tobytes(),
+            body.astype(UNSIGNED[width]).tobytes(),
         )
     )
     return data + _CRC.pack(zlib.crc32(data))
@@ -70,64 +67,27 @@ def add(sketches: Iterable[bytes], reference: RankReference) -> Tally:
 
     Raises ValueError on bytes that are no sketch, or one against another reference.
     """
-    expected = reference_bytes(reference)
-    window_at = _START.size + len(expected)
+    window_at = _START.size + len(reference.header)
     body_at = window_at + _WINDOW.size
-    bodies: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    bodies: defaultdict[bytes, list[bytes]] = defaultdict(list)  # by layout, width and reference
     n_null = n_infinite = 0
     for data in sketches:
         _check_sum(data)
-        if not data.startswith(expected, _START.size):
-            read_reference(data)  # tells what is wrong, if it is no sketch at all
-            raise ValueError("a sketch against another reference can't be added")
         if len(data) < body_at + _CRC.size:
-            _refuse("the lengths do not add up")
+            _refuse(_OTHER_REFERENCE)
         nulls, infinities = _WINDOW.unpack_from(data, window_at)
         n_null += nulls
         n_infinite += infinities
-        bodies[data[: _START.size]].append(data[body_at : -_CRC.size])
-    counts = np.zeros(reference.n_bins, dtype=np.int64)
-    for start, parts in bodies.items():
-        version, layout, width = _START.unpack(start)
-        if version != VERSION:
-            _refuse(f"version {version} is unknown, {VERSION} was expected")
-        counts += _sum_of(layout, width, parts, reference.n_bins)
-    return Tally(counts, n_null, n_infinite)
+        bodies[data[:window_at]].append(data[body_at : -_CRC.size])
+    sums = [_sum_of(start, parts, reference) for start, parts in bodies.items()]
+    counts = sum(sums[1:], start=sums[0]) if sums else np.zeros(reference.n_bins, dtype=np.int64)
+    return Tally(counts, int(counts.sum()), n_null, n_infinite)
 
 
 def read_reference(data: bytes) -> RankReference:
     """Return the reference that a sketch's bytes carry, without its points. Raises ValueError on no sketch. O(k)."""
     _check_sum(data)
-    if len(data) < _START.size + _REFERENCE.size + _WINDOW.size + _CRC.size:
-        _refuse(f"{len(data)} bytes are too few")
-    tie_width, digest, k, n_null = _REFERENCE.unpack_from(data, _START.size)
-    ties_at = _START.size + _REFERENCE.size
-    if tie_width and tie_width not in _UNSIGNED:
-        _refuse(f"a multiplicity of {tie_width} bytes is unknown")
-    if ties_at + k * tie_width + _WINDOW.size + _CRC.size > len(data):
-        _refuse("the lengths do not add up")
-    if not tie_width:
-        return RankReference(None, np.ones(k, dtype=np.int64), n_null, digest)
-    multiplicity = np.frombuffer(data, _UNSIGNED[tie_width], k, ties_at)
-    return RankReference(None, multiplicity.astype(np.int64), n_null, digest)
-
-
-@lru_cache(maxsize=128)
-def reference_bytes(reference: RankReference) -> bytes:
-    """Return the part of the bytes that says what the reference is; the same for each of its sketches."""
-    ties = reference.multiplicity
-    width = 0 if reference.is_distinct else width_of(int(ties.max()))
-    start = _REFERENCE.pack(width, reference.digest, ties.size, reference.n_null)
-    return start + (ties.astype(_UNSIGNED[width]).tobytes() if width else b"")
-
-
-def width_of(largest: int) -> int:
-    """Return how many bytes hold `largest`: 1, 2, 4 or 8.
-
-    >>> width_of(255), width_of(256)
-    (1, 2)
-    """
-    return next(width for width in _UNSIGNED if largest < 1 << 8 * width)
+    return RankReference.from_header(data[_START.size : -_CRC.size])
 
 
 def _check_sum(data: bytes) -> None:
@@ -135,20 +95,28 @@ def _check_sum(data: bytes) -> None:
         _refuse("the checksum is wrong, the bytes were changed or cut")
 
 
-def _sum_of(layout: int, width: int, bodies: list[bytes], n_bins: int) -> NDArray[np.int64]:
-    if layout not in (BIN_NUMBERS, COUNTS) or width not in _UNSIGNED:
+def _sum_of(start: bytes, bodies: list[bytes], reference: RankReference) -> NDArray[np.int64]:
+    version, layout, width = _START.unpack_from(start)
+    n_bins = reference.n_bins
+    if version != VERSION:
+        _refuse(f"version {version} is unknown, {VERSION} was expected")
+    if start[_START.size :] != reference.header:
+        _refuse(_OTHER_REFERENCE)
+    if layout not in (BIN_NUMBERS, COUNTS) or width not in UNSIGNED:
         _refuse(f"layout {layout} of width {width} is unknown")
-    if any(len(body) % width for body in bodies) or (
-        layout == COUNTS and any(len(b) != n_bins * width for b in bodies)
-    ):
+    whole = b"".join(bodies)
+    if len(whole) % width or (layout == COUNTS and len(whole) != len(bodies) * n_bins * width):
         _refuse("the lengths do not add up")
-    numbers = np.frombuffer(b"".join(bodies), _UNSIGNED[width]).astype(np.int64)
+    numbers = np.frombuffer(whole, UNSIGNED[width]).astype(np.int64)
     if layout == COUNTS:
         return np.asarray(numbers.reshape(-1, n_bins).sum(axis=0))
     counts = np.bincount(numbers, minlength=n_bins)
     if counts.size > n_bins:
         _refuse("a bin number is beyond the last bin")
     return counts
+
+
+_OTHER_REFERENCE = "not one against this reference"
 
 
 def _refuse(problem: str) -> NoReturn:

@@ -1,6 +1,7 @@
 """The fixed side of a rank sketch: the distinct reference points, how often each occurs, and the ECDF made of them."""
 
 import hashlib
+import struct
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,9 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from udfs.sketches.unsigned import UNSIGNED, width_of
 from udfs.statistics.samples import sample
 
 DIGEST_BYTES = 8
+MOST_POINTS = 1 << 24
+_HEADER = struct.Struct(f"<B{DIGEST_BYTES}sQQ")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +38,8 @@ class RankReference:
     def from_values(cls, values: ArrayLike | pd.Series, *, n_null: int = 0) -> "RankReference":
         """Prepare a reference from its raw values; nulls among them are counted on top of `n_null`.
 
-        Takes what `udfs.statistics.samples.sample` takes, and raises as it does. O(m log m).
+        Takes what `udfs.statistics.samples.sample` takes, and raises as it does, and for more than `MOST_POINTS`
+        distinct values. O(m log m).
 
         >>> reference = RankReference.from_values([2.0, 1.0, 2.0, None])
         >>> reference.points.tolist(), reference.multiplicity.tolist(), reference.n, reference.n_null
@@ -42,8 +47,34 @@ class RankReference:
         """
         taken = sample(values)
         points, multiplicity = np.unique(taken.values + 0.0, return_counts=True)  # -0.0 + 0.0 is 0.0: one digest
+        if points.size > MOST_POINTS:
+            raise ValueError(f"a reference may have {MOST_POINTS} distinct values, not {points.size}")
         nulls = n_null + taken.n_null
         return cls(points, multiplicity.astype(np.int64), nulls, _digest(points, multiplicity, nulls))
+
+    @cached_property
+    def header(self) -> bytes:
+        """What a sketch's bytes say of its reference (`rank_bytes.py`): all but the points."""
+        ties = self.multiplicity
+        width = 0 if self.is_distinct else width_of(int(ties.max()))
+        start = _HEADER.pack(width, self.digest, ties.size, self.n_null)
+        return start + (ties.astype(UNSIGNED[width]).tobytes() if width else b"")
+
+    @classmethod
+    def from_header(cls, data: bytes) -> "RankReference":
+        """Read the header that `data` starts with; the points are not in it. Raises ValueError on no header. O(k)."""
+        if len(data) < _HEADER.size:
+            raise ValueError(f"not a rank sketch: {len(data)} bytes are too few")
+        width, digest, k, n_null = _HEADER.unpack_from(data)
+        if k > MOST_POINTS:
+            raise ValueError(f"not a rank sketch: {k} distinct points are too many")
+        if width and width not in UNSIGNED:
+            raise ValueError(f"not a rank sketch: a multiplicity of {width} bytes is unknown")
+        if not width:
+            return cls(None, np.ones(k, dtype=np.int64), n_null, digest)
+        if _HEADER.size + k * width > len(data):
+            raise ValueError("not a rank sketch: the lengths do not add up")
+        return cls(None, np.frombuffer(data, UNSIGNED[width], k, _HEADER.size).astype(np.int64), n_null, digest)
 
     @cached_property
     def n(self) -> int:

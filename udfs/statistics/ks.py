@@ -156,6 +156,12 @@ def ks_p_value(
     return *_cached_asymptotic(statistic, n_reference, n_window), "asymptotic"
 
 
+def forget_p_values() -> None:
+    """Drop all remembered p-values: for measurements."""
+    _cached_asymptotic.cache_clear()
+    _cached_exact.cache_clear()
+
+
 def _as_fraction(statistic: float, n_reference: int, n_window: int) -> float:
     """Return D as the fraction that paths are counted for, which scipy's exact method returns."""
     return steps_of(statistic, n_reference, n_window) / math.lcm(n_reference, n_window)

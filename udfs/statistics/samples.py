@@ -1,17 +1,15 @@
 """A sample as every statistic takes it: float64 values, with nulls and NaN counted and left out."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """Usable values in ascending order, and how many others there were.
 
     `values` is float64, sorted, infinities at its ends; `n_null` counts None, NaN, NA and masked entries; `n_infinite`
