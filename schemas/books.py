@@ -7,7 +7,9 @@ the topic (read committed) are exact through restarts, which metrics are not. In
 
 where a message that can't be read counts as one span in and one dead letter out. Drift balances when
 
-    read = sliced + late + (still in open slices)
+    read = sliced + late + dead + (still in open slices)
+
+for each monitor (its name is in "monitor"), and so for all together; dead letters count as there.
 """
 
 from enum import StrEnum
@@ -30,6 +32,7 @@ class DriftKind(StrEnum):
     READ = "read"
     SLICED = "sliced"
     LATE = "late"
+    DEAD = "dead"
 
 
 def ingest_balance(counts: dict[str, int]) -> int:
@@ -40,3 +43,13 @@ def ingest_balance(counts: dict[str, int]) -> int:
     """
     out = (IngestKind.REQUESTS, IngestKind.CHILD, IngestKind.DUPLICATE, IngestKind.LATE, IngestKind.DEAD)
     return counts.get(IngestKind.SPANS, 0) - sum(counts.get(kind, 0) for kind in out)
+
+
+def drift_open(counts: dict[str, int]) -> int:
+    """Return how many requests must still be in open slices: never below 0, and 0 once event time has passed them all.
+
+    >>> drift_open({"read": 10, "sliced": 6, "late": 1, "dead": 1})
+    2
+    """
+    out = (DriftKind.SLICED, DriftKind.LATE, DriftKind.DEAD)
+    return counts.get(DriftKind.READ, 0) - sum(counts.get(kind, 0) for kind in out)

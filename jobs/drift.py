@@ -1,0 +1,87 @@
+"""Drift: `requests` -> one judged window a feature, series and slide on `verdicts`; the rest to `dead_letters`.
+
+    flink run -py jobs/drift.py -pyfs slacktide-jobs.zip --bootstrap-servers HOST:PORT --monitors monitors.yaml
+
+The topology: collect (values of a slice, in the JVM), sketch (one Python call for many slices), merge (sketches of a
+window, in the JVM), judge (one Python call for many windows). No Python sees a single request. docs/monitors.md says
+what counts as late, what is written where, and what an upgrade does.
+"""
+
+import argparse
+import sys
+
+from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment
+from pyflink.table.udf import udf
+
+from jobs.drift_sql import drift_statements
+from jobs.flink_environment import job_name, open_environment
+from jobs.monitors import Monitors, load_monitors
+from jobs.settings import JobSettings, add_job_arguments, settings_from
+from udfs.flink_drift import FetchLost, JudgeWindows, SketchSlices
+from udfs.lost_requests import JOB
+
+EXAMPLES = """examples:
+  slacktide submit drift --monitors monitors.yaml
+  slacktide submit drift --jobmanager flink:8081 --bootstrap-servers kafka:9092 --monitors monitors.yaml
+"""
+
+OPTIONS = {
+    # A slice may hold 100,000 values of each feature, so an Arrow batch takes few of them.
+    "python.fn-execution.arrow.batch.size": "100",
+    "python.fn-execution.bundle.size": "1000",
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The job's command line."""
+    result = argparse.ArgumentParser("drift", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_job_arguments(result)
+    result.add_argument("--monitors", required=True, help="YAML file of monitors (docs/monitors.md)")
+    result.add_argument(
+        "--until-now", action="store_true", help="stop at the end that the topic has at the start, and judge all of it"
+    )
+    return result
+
+
+def validate(argv: list[str] | None = None) -> tuple[argparse.Namespace, JobSettings, Monitors]:
+    """Check command line, monitors, references and cards. Raises ConfigurationError naming field and remedy."""
+    arguments = parser().parse_args(argv)
+    return arguments, settings_from(arguments), load_monitors(arguments.monitors)
+
+
+def build(
+    table_env: StreamTableEnvironment, settings: JobSettings, monitors: Monitors, until_now: bool = False
+) -> StatementSet:
+    """Register everything and return the statement set, ready to attach."""
+    _register_functions(table_env, settings, monitors)
+    statement_set = table_env.create_statement_set()
+    for statement in drift_statements(settings, monitors, until_now):
+        if statement.startswith("INSERT"):
+            statement_set.add_insert_sql(statement)
+        else:
+            table_env.execute_sql(statement)
+    return statement_set
+
+
+def _register_functions(table_env: StreamTableEnvironment, settings: JobSettings, monitors: Monitors) -> None:
+    """Register the vectorised functions by the names that the SQL calls; their references travel with them."""
+    fetch = FetchLost(settings.kafka.for_librdkafka(), settings.topic("requests"))
+    functions = {"fetch_lost": (fetch, DataTypes.ARRAY(DataTypes.BYTES()))}
+    for number, monitor in enumerate(monitors.monitors):
+        functions[f"judge_{number}"] = (JudgeWindows(monitor.tests), DataTypes.ARRAY(DataTypes.STRING()))
+        for feature, test in enumerate(monitor.tests):
+            functions[f"sketch_{number}_{feature}"] = (SketchSlices(test.reference), DataTypes.BYTES())
+    for name, (function, result_type) in functions.items():
+        table_env.create_temporary_function(name, udf(function, result_type=result_type, func_type="pandas"))
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Validate, build and submit."""
+    arguments, settings, monitors = validate(argv)
+    environment, table_env = open_environment(settings, JOB, OPTIONS)
+    build(table_env, settings, monitors, arguments.until_now).attach_as_datastream()
+    environment.execute(job_name(settings, JOB))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

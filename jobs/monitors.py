@@ -1,0 +1,206 @@
+"""The monitors file: YAML to validated monitors, or a ConfigurationError before anything is submitted.
+
+docs/monitors.md describes every field and why its default is what it is. Paths in the file are relative to it.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import orjson
+
+from jobs.yaml_fields import (
+    REQUIRED,
+    Place,
+    at_least_one,
+    fields_of,
+    list_of_texts,
+    milliseconds,
+    nearest,
+    one_of,
+    parsed_yaml,
+    some_list,
+    strictly_between_0_and_1,
+    text,
+    zero_up_to_1,
+)
+from schemas.ids import content_digest
+from schemas.model_card import ModelCardError, load_model_card
+from schemas.requests import FieldType, numeric_field_names, request_fields
+from udfs.judge import TEST, WindowTest
+from udfs.references.profile import ReferenceProfile, ReferenceProfileError
+from udfs.sketches.reference import RankReference
+from udfs.statistics.ks import Method
+
+ATTRIBUTE = "attributes."
+# They name one request: a series for each would never fill a window.
+_NO_LABELS = frozenset({"trace_id", "span_id", "parent_span_id"})
+LABELS = tuple(f.name for f in request_fields() if f.type is FieldType.STRING and f.name not in _NO_LABELS)
+
+_FILE_FIELDS = {
+    "monitors": (some_list, REQUIRED),
+    "watermark_bound_seconds": (milliseconds, 10),
+    "idle_timeout_seconds": (milliseconds, 30),
+}
+_MONITOR_FIELDS = {
+    "name": (text, REQUIRED),
+    "group_by": (list_of_texts, []),
+    "features": (list_of_texts, REQUIRED),
+    "window_seconds": (milliseconds, REQUIRED),
+    "slide_seconds": (milliseconds, REQUIRED),
+    "alpha": (strictly_between_0_and_1, 0.01),
+    "min_effect": (zero_up_to_1, 0.05),
+    "min_samples": (at_least_one, 100),
+    "method": (one_of(get_args(Method)), "asymptotic"),
+    "slice_shards": (at_least_one, 1),
+    "reference": (text, REQUIRED),
+    "model_card": (text, REQUIRED),
+}
+_POLICY = ("alpha", "min_effect", "min_samples", "method")
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """One monitor, checked: the tests it makes, one a feature, and how requests are cut into slices and windows.
+
+    `shards` is over how many parts the requests of one series and slice are spread.
+    """
+
+    name: str
+    group_by: tuple[str, ...]
+    window_ms: int
+    slide_ms: int
+    shards: int
+    tests: tuple[WindowTest, ...]
+
+
+@dataclass(frozen=True)
+class Monitors:
+    """A whole monitors file. `watermark_bound_ms` and `idle_timeout_ms` hold for the job."""
+
+    monitors: tuple[Monitor, ...]
+    watermark_bound_ms: int
+    idle_timeout_ms: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The fields of a request that the monitors need, in the order of the schema."""
+        wanted = {label for m in self.monitors for label in m.group_by}
+        wanted |= {test.feature.split(".")[0] for m in self.monitors for test in m.tests}
+        return tuple(field.name for field in request_fields() if field.name in wanted)
+
+
+def load_monitors(path: str | Path) -> Monitors:
+    """Read and check a monitors file and all that it points to: references, model cards.
+
+    Raises ConfigurationError naming file, field, problem and remedy of the first thing that is wrong.
+    """
+    root = Place(str(path))
+    values = fields_of(root, parsed_yaml(root), _FILE_FIELDS)
+    if not values["monitors"]:
+        root.field("monitors").refuse("is empty", "Add at least one monitor")
+    monitors: list[Monitor] = []
+    for number, body in enumerate(values["monitors"]):
+        place = root.field(f"monitors[{number}]")
+        fields = fields_of(place, body, _MONITOR_FIELDS)
+        _check_fields(place, fields, taken={m.name for m in monitors})
+        monitors.append(_monitor(place, fields, values["watermark_bound_seconds"]))
+    return Monitors(tuple(monitors), values["watermark_bound_seconds"], values["idle_timeout_seconds"])
+
+
+def _check_fields(place: Place, fields: dict[str, Any], taken: Collection[str]) -> None:
+    """Refuse what each field alone could not show."""
+    if fields["name"] in taken:
+        place.field("name").refuse(f"{fields['name']!r} stands twice", "Give each monitor a name of its own")
+    for name in ("group_by", "features"):
+        repeated = next((entry for entry in fields[name] if fields[name].count(entry) > 1), None)
+        if repeated is not None:
+            place.field(name).refuse(f"{repeated!r} stands twice", "Name it once")
+    if not fields["features"]:
+        place.field("features").refuse("is empty", "Name at least one numeric field of a request")
+    for number, label in enumerate(fields["group_by"]):
+        _check_label(place.field(f"group_by[{number}]"), label)
+    for number, feature in enumerate(fields["features"]):
+        _check_feature(place.field(f"features[{number}]"), feature)
+    window_ms, slide_ms = fields["window_seconds"], fields["slide_seconds"]
+    if window_ms % slide_ms:
+        problem = f"{slide_ms / 1000:g} s does not divide the window of {window_ms / 1000:g} s"
+        place.field("slide_seconds").refuse(problem, "Choose a slide of which a window holds a whole number")
+
+
+def _check_label(place: Place, label: str) -> None:
+    if label in LABELS:
+        return
+    known = {field.name: field.type for field in request_fields()}
+    if label in _NO_LABELS:
+        place.refuse(f"{label} names one request, so no series would ever fill a window", f"Use {', '.join(LABELS)}")
+    if label in known:
+        place.refuse(f"{label} is no text but {known[label].value.flink}", f"Use {', '.join(LABELS)}")
+    place.refuse(f"{label!r} is no field of a request", nearest(label, LABELS))
+
+
+def _check_feature(place: Place, feature: str) -> None:
+    numeric = numeric_field_names()
+    if feature in numeric or (feature.startswith(ATTRIBUTE) and feature != ATTRIBUTE):
+        return
+    remedy = f"Numbers are {', '.join(numeric)}, and {ATTRIBUTE}NAME"
+    known = {field.name: field.type for field in request_fields()}
+    if feature in known:
+        place.refuse(f"{feature} is no number but {known[feature].value.flink}", remedy)
+    place.refuse(f"{feature!r} is no field of a request", nearest(feature, numeric, f", or {ATTRIBUTE}NAME"))
+
+
+def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> Monitor:
+    profile = _profile(place.field("reference"), fields["reference"])
+    card_digest = _card_digest(place.field("model_card"), fields["model_card"])
+    window_ms, slide_ms, labels = fields["window_seconds"], fields["slide_seconds"], tuple(fields["group_by"])
+    policy = {name: fields[name] for name in _POLICY}
+    # What a verdict depends on, and nothing else: another feature, path or shard count leaves the ids as they are.
+    effective = {
+        "monitor": fields["name"],
+        "group_by": sorted(labels),
+        "window_ms": window_ms,
+        "slide_ms": slide_ms,
+        "watermark_bound_ms": watermark_bound_ms,
+        "test": TEST,
+    } | policy
+    tests = tuple(
+        WindowTest(
+            monitor=fields["name"],
+            feature=feature,
+            group_by=labels,
+            window_ms=window_ms,
+            slide_ms=slide_ms,
+            reference=_reference(place.field(f"features[{number}]"), profile, feature, fields["reference"]),
+            config_digest=content_digest(orjson.dumps(effective, option=orjson.OPT_SORT_KEYS)),
+            reference_digest=profile.digest,
+            model_card_digest=card_digest,
+            **policy,
+        )
+        for number, feature in enumerate(fields["features"])
+    )
+    return Monitor(fields["name"], labels, window_ms, slide_ms, fields["slice_shards"], tests)
+
+
+def _profile(place: Place, path: str) -> ReferenceProfile:
+    """Read the reference profile, which checks its own digest."""
+    try:
+        return ReferenceProfile.load(place.relative(path))
+    except ReferenceProfileError as error:
+        place.refuse(f"{path}: {error.field}: {error.problem}", error.remedy)
+
+
+def _reference(place: Place, profile: ReferenceProfile, feature: str, path: str) -> RankReference:
+    """Return the prepared reference of one feature."""
+    if feature not in profile.features:
+        remedy = f"It has {', '.join(sorted(profile.features))}; build one with `slacktide reference build`"
+        place.refuse(f"reference {path} has no {feature}", remedy)
+    return profile.feature(feature)
+
+
+def _card_digest(place: Place, path: str) -> str:
+    try:
+        return load_model_card(place.relative(path)).digest
+    except ModelCardError as error:
+        place.refuse(f"{path}: {error.field}: {error.problem}", error.remedy)

@@ -1,0 +1,127 @@
+"""From the sketches of a sliding window to its verdict: pure, so that the same window always gives the same bytes."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from schemas.status import Status
+from schemas.verdicts import Verdict
+from udfs.sketches.rank import RankSketch
+from udfs.sketches.reference import RankReference
+from udfs.statistics.judgement import is_drifted, published_score
+from udfs.statistics.ks import Method
+from udfs.statistics.result import TestResult
+
+TEST = "ks_two_sample"
+
+
+@dataclass(frozen=True)
+class WindowTest:
+    """What one monitor asks of the windows of one feature.
+
+    `group_by` names the labels of a series. A window drifted when p < `alpha` and D >= `min_effect`; with fewer than
+    `min_samples` values it is `insufficient_data`. `reference` is prepared, so nothing is read from a disk later.
+    """
+
+    monitor: str
+    feature: str
+    group_by: tuple[str, ...]
+    window_ms: int
+    slide_ms: int
+    alpha: float
+    min_effect: float
+    min_samples: int
+    method: Method
+    reference: RankReference
+    config_digest: str
+    reference_digest: str
+    model_card_digest: str
+
+    def judge(self, labels: Iterable[str], window_end_ms: int, sketches: Iterable[bytes]) -> Verdict:
+        """Return the verdict of the window that ends at `window_end_ms` (epoch milliseconds, exclusive).
+
+        `labels` are the values of `group_by` in its order, `sketches` the `RankSketch` bytes of the window's slices
+        in any order. Raises ValueError on bytes of another reference. O(total bytes + k), and about 0.2 ms for a
+        p-value not met before.
+
+        >>> reference = RankReference.from_values([1.0, 2.0, 3.0, 4.0])
+        >>> test = WindowTest("chat", "input_tokens", ("model",), 60_000, 30_000, 0.01, 0.05, 3, "asymptotic",
+        ...                   reference, "sha256:c", "sha256:r", "sha256:m")
+        >>> window = RankSketch.from_values([2.0, 3.0, None, 9.0], reference).to_bytes()
+        >>> verdict = test.judge(["m1"], 60_000, [window])
+        >>> verdict.status, verdict.statistic, verdict.drifted, verdict.series, verdict.n_window, verdict.n_window_null
+        ('ok', 0.33333333333333337, False, {'model': 'm1'}, 3, 1)
+        """
+        merged = RankSketch.merge_all(sketches, self.reference)
+        result = self._tested(merged)
+        return Verdict(
+            monitor=self.monitor,
+            series=dict(zip(self.group_by, labels, strict=True)),
+            feature=self.feature,
+            window_start_ms=window_end_ms - self.window_ms,
+            window_end_ms=window_end_ms,
+            slide_seconds=self.slide_ms / 1000,
+            test=TEST,
+            method=result.method,
+            status=result.status.value,
+            statistic=result.statistic,
+            p_value=result.p_value,
+            log10_p_value=result.log10_p_value,
+            effect=result.effect,
+            published_score=published_score(result, alpha=self.alpha),
+            alpha=self.alpha,
+            min_effect=self.min_effect,
+            drifted=is_drifted(result, alpha=self.alpha, min_effect=self.min_effect),
+            n_reference=result.n_reference,
+            n_reference_null=result.n_reference_null,
+            n_window=result.n_window,
+            n_window_null=result.n_window_null,
+            n_infinite=result.n_infinite,
+            config_digest=self.config_digest,
+            reference_digest=self.reference_digest,
+            model_card_digest=self.model_card_digest,
+            evidence={"largest_gap": largest_gap_at(merged)} if result.status is Status.OK else {},
+        )
+
+    def _tested(self, merged: RankSketch) -> TestResult:
+        """The test's result; without figures where the window has too few values to say anything."""
+        if merged.n >= self.min_samples:
+            return merged.result(self.method)
+        return TestResult.without_figures(
+            Status.INSUFFICIENT_DATA,
+            method=self.method,
+            n_reference=self.reference.n,
+            n_reference_null=self.reference.n_null,
+            n_window=merged.n,
+            n_window_null=merged.n_null,
+            n_infinite=merged.n_infinite,
+        )
+
+
+def largest_gap_at(sketch: RankSketch) -> dict[str, Any]:
+    """Say where window and reference are furthest apart: what share of each lies at or below (or below) which value.
+
+    This is what a person asks first of a drift: larger or smaller, and where. `relation` is `<=`, or `<` where the gap
+    is just below the value; `at` is None where the value is infinite. The sketch needs its reference's points and at
+    least one value. O(k).
+
+    >>> reference = RankReference.from_values([1.0, 2.0, 3.0, 4.0])
+    >>> largest_gap_at(RankSketch.from_values([3.5, 5.0], reference))
+    {'at': 3.0, 'relation': '<=', 'reference_share': 0.75, 'window_share': 0.0}
+    """
+    reference = sketch.reference
+    if reference.points is None:
+        raise ValueError("this sketch was read without its reference, so it can't say where the gap is")
+    window = sketch.counts.cumsum() / sketch.n
+    bin_number = int(np.argmax(np.abs(window - reference.ecdf)))
+    # Bin 2i + 1 is point i itself, bin 2i the open interval below it; in the bin above all both shares are 1.
+    at = float(reference.points[min(bin_number // 2, reference.points.size - 1)])
+    return {
+        "at": at if math.isfinite(at) else None,
+        "relation": "<=" if bin_number % 2 or bin_number == reference.n_bins - 1 else "<",
+        "reference_share": float(reference.ecdf[bin_number]),
+        "window_share": float(window[bin_number]),
+    }
