@@ -20,7 +20,7 @@ down: setup ## End what `make up` or `make run` started
 	@$(BIN)/slacktide down
 
 run: setup ## Bring it all up, replay a trace with a drift, show what was found (under 5 minutes)
-	@$(BIN)/python -m infra.run_demo
+	@$(BIN)/python -m infra.demo
 
 test: check ## Check the code and run every test on real engines (under 20 minutes)
 	@$(BIN)/python -m pytest $(TESTS)
@@ -28,7 +28,7 @@ test: check ## Check the code and run every test on real engines (under 20 minut
 check: setup ## Lint, formatting, types, and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy schemas udfs gpu_scorers jobs infra tests
+	@$(BIN)/mypy schemas udfs gpu_scorers jobs infra
 	@$(BIN)/python -m pytest tests/unit/test_imports.py
 
 test-fast: setup ## Run the tests that start no engine

@@ -97,24 +97,24 @@ class Broker:
         self.service.stop()
 
     def is_ready(self) -> bool:
-        """Whether it answers with itself as a member of the cluster."""
+        """Whether it answers, and is this broker and no other one on the same port."""
         if is_free(self.settings.port):
             return False
         try:
-            return bool(self._admin().list_topics(timeout=1.0).brokers)
+            metadata = self._admin().list_topics(timeout=1.0)
         except KafkaException:
             return False
+        return bool(metadata.brokers) and metadata.cluster_id == self._cluster_id
 
-    def wait_ready(self, timeout_seconds: float = 60.0) -> None:
+    def wait_ready(self, timeout_seconds: float = 120.0) -> None:
         """Return once it answers. Raises StackError with the end of its log when it dies or takes too long."""
         service = self.service
-        log = self.folder / "log" / "broker.log"
         wait_until(
             self.is_ready,
             "the Kafka broker",
             timeout_seconds=timeout_seconds,
             alive=lambda: service.process() is not None,
-            log=log if log.exists() else service.log,
+            logs=(service.log, self.folder / "log" / "broker.log"),
         )
 
     def create_topics(self, topics: Iterable[Topic] = ALL_TOPICS, prefix: str = "") -> list[str]:
@@ -135,6 +135,11 @@ class Broker:
     @property
     def _data(self) -> Path:
         return self.folder / "data"
+
+    @property
+    def _cluster_id(self) -> str | None:
+        lines = (self._data / "meta.properties").read_text().splitlines()
+        return next((line.partition("=")[2] for line in lines if line.startswith("cluster.id=")), None)
 
     @property
     def _properties_file(self) -> Path:

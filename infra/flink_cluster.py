@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from infra.errors import StackError
 from infra.flink_home import FlinkHome
 from infra.flink_rest import FlinkRest
 from infra.flink_run import Submission, flink_run
@@ -137,19 +138,18 @@ class FlinkCluster:
             self.taskmanager.stop()
             self.jobmanager.stop()
 
-    def wait_ready(self, timeout_seconds: float = 90.0) -> None:
+    def wait_ready(self, timeout_seconds: float = 120.0) -> None:
         """Return once the web UI answers and all slots are offered."""
         for service, ready in (
             (self.jobmanager, lambda: self.rest.is_ready(slots=0)),
             (self.taskmanager, lambda: self.rest.is_ready(slots=self.settings.slots)),
         ):
-            log = self.home.log / f"{service.name}.log"
             wait_until(
                 ready,
                 f"the Flink {service.name}",
                 timeout_seconds=timeout_seconds,
                 alive=lambda service=service: service.process() is not None,  # type: ignore[misc]
-                log=log if log.exists() else service.log,
+                logs=(service.log, self.home.log / f"{service.name}.log"),
             )
 
     def run(self, job: str | Path, args: Sequence[str] = (), savepoint: str | None = None) -> str:
@@ -161,15 +161,18 @@ class FlinkCluster:
         self.wait_processing(job_id)
         return job_id
 
-    def wait_processing(self, job_id: str, timeout_seconds: float = 60.0) -> None:
-        """Return once each task of a job runs, or the job has finished."""
-        wait_until(
-            lambda: self.rest.is_processing(job_id) or self.state(job_id) == "FINISHED",
-            f"Flink job {job_id}",
-            timeout_seconds=timeout_seconds,
-            alive=lambda: self.state(job_id) not in ("FAILED", "CANCELED"),
-            log=self.home.log / "taskmanager.log",
-        )
+    def wait_processing(self, job_id: str, timeout_seconds: float = 120.0) -> None:
+        """Return once each task of a job runs, or the job has finished. Raises StackError with its own failure."""
+        try:
+            wait_until(
+                lambda: self.rest.is_processing(job_id) or self.state(job_id) == "FINISHED",
+                f"Flink job {job_id}",
+                timeout_seconds=timeout_seconds,
+                alive=lambda: self.state(job_id) not in ("FAILED", "CANCELED"),
+                logs=(self.home.log / "taskmanager.log",),
+            )
+        except StackError as error:
+            raise StackError(error.problem, self.rest.failure(job_id) or error.remedy) from None
 
     def state(self, job_id: str) -> str:
         """Return a job's state: `RUNNING`, `RESTARTING`, `FINISHED`..."""

@@ -6,6 +6,7 @@ its environment, which its children inherit: that finds workers whose parent die
 
 import contextlib
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from infra.errors import StackError
 
 RUN_VARIABLE = "SLACKTIDE_RUN"
 SERVICE_VARIABLE = "SLACKTIDE_SERVICE"
+_ERROR = re.compile(r"\b(ERROR|FATAL|Caused by:|\w+(Error|Exception):)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +118,30 @@ def memory_bytes(processes: Iterable[psutil.Process]) -> int:
 
 
 def wait_until(
-    ready: Callable[[], bool], what: str, *, timeout_seconds: float, alive: Callable[[], bool] = lambda: True, log: Path
+    ready: Callable[[], bool],
+    what: str,
+    *,
+    timeout_seconds: float,
+    logs: Sequence[Path],
+    alive: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Return once `ready()`; raise StackError naming `what` and its log when it dies or `timeout_seconds` pass."""
+    """Return once `ready()`; raise StackError with the last words of `logs` when it dies or takes too long."""
     deadline = time.monotonic() + timeout_seconds
     while not ready():
         if not alive():
-            raise StackError(f"{what} ended while starting", f"Its last words are in {log}:\n{last_lines(log)}")
+            raise StackError(f"{what} ended while starting", f"Its last words:\n{last_words(logs)}")
         if time.monotonic() > deadline:
             problem = f"{what} was not ready after {timeout_seconds:.0f} s"
-            raise StackError(problem, f"See {log}:\n{last_lines(log)}")
+            raise StackError(problem, f"Its last words:\n{last_words(logs)}")
         time.sleep(0.1)
 
 
-def last_lines(file: Path, count: int = 8) -> str:
-    """Return the last lines of a log, indented; empty when there is none."""
-    try:
-        lines = file.read_text(errors="replace").splitlines()[-count:]
-    except OSError:
-        return ""
-    return "\n".join(f"    {line[:300]}" for line in lines)
+def last_words(logs: Iterable[Path], count: int = 6) -> str:
+    """Return the last lines that name an error, else the last lines, of those `logs` that exist, with their names."""
+    found = []
+    for log in logs:
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        chosen = [line for line in lines if _ERROR.search(line)] or lines
+        if chosen:
+            found += [f"  {log}", *(f"    {line[:300]}" for line in chosen[-count:])]
+    return "\n".join(found)

@@ -7,15 +7,16 @@ import contextlib
 import importlib
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from infra.errors import StackError
 from infra.flink_home import CLIENT_CONFIG, FlinkHome
 from infra.flink_rest import FlinkRest
 from infra.flink_run import Submission, flink_run
-from infra.process import last_lines
+from infra.process import last_words
 from infra.service import Service, load_services
 from infra.stack import Stack
 
@@ -76,20 +77,20 @@ def validate(request: JobRequest) -> None:
     module.validate(request.argv)
 
 
-def refuse_running(rest: FlinkRest, name: str) -> None:
-    """Raise StackError when the cluster already runs a job called `name`."""
-    for job in rest.running_jobs():
+def refuse_running(jobs: Sequence[Mapping[str, Any]], name: str, jobmanager: str) -> None:
+    """Raise StackError when `jobs` (as `FlinkRest.running_jobs` has them) hold one called `name`."""
+    for job in jobs:
         if job["name"] == name:
             remedy = (
                 f"Stop it first with `slacktide down {name.removeprefix('slacktide-')}`, or run a second copy beside "
                 "it with `--name-suffix=-2`"
             )
-            raise StackError(f"{name} already runs on {rest.address} as job {job['jid']}", remedy)
+            raise StackError(f"{name} already runs on {jobmanager} as job {job['jid']}", remedy)
 
 
 def submit_to_flink(request: JobRequest, home: FlinkHome, submission: Submission) -> str:
     """Submit with `flink run` and return the job's id. Raises StackError."""
-    refuse_running(FlinkRest(request.jobmanager), request.name)
+    refuse_running(FlinkRest(request.jobmanager).running_jobs(), request.name, request.jobmanager)
     job_id = flink_run(submission, home, request.jobmanager)
     notes = _job_notes(home, request.name)
     notes.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +153,7 @@ def start_driver(service: Service) -> int:
     started = service.start()
     with contextlib.suppress(subprocess.TimeoutExpired):
         started.wait(DRIVER_PROOF_SECONDS)
-        problem = f"{service.name} ended at once:\n{last_lines(service.log)}"
+        problem = f"{service.name} ended at once:\n{last_words([service.log])}"
         raise StackError(problem, f"The whole log is {service.log}")
     service.save()
     return started.pid

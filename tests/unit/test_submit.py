@@ -1,0 +1,106 @@
+"""Submission: the exact `flink run` line, secrets kept off it, a second copy refused, the newest checkpoint found."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra import submit
+from infra.errors import StackError
+from infra.flink_home import CLIENT_CONFIG, FlinkHome
+from infra.flink_run import Submission
+from infra.submit import JobRequest
+from jobs.kafka_client import ConfigurationError
+
+KAFKA, CLUSTER = "kafka:9092", "flink:8081"
+
+
+def test_the_line_has_addresses_code_and_both_pythons(tmp_path: Path) -> None:
+    request = JobRequest("drift", KAFKA, CLUSTER, args=("--monitors", "m.yaml"))
+    home = FlinkHome(tmp_path)
+    line = Submission("jobs.drift", request.argv, "file:/sp", python="/opt/python").command(home, CLUSTER)
+    assert line == [
+        str(home.flink), "run", "-d", "-m", CLUSTER, "-s", "file:/sp", "-pym", "jobs.drift",
+        "-pyfs", str(tmp_path / "dist" / "slacktide-jobs.zip"),
+        "-pyexec", "/opt/python", "-pyclientexec", sys.executable,
+        "--bootstrap-servers", KAFKA, "--monitors", "m.yaml",
+    ]  # fmt: skip
+
+
+def test_a_file_is_submitted_as_a_file(tmp_path: Path) -> None:
+    line = Submission("mine.py").command(FlinkHome(tmp_path), CLUSTER)
+    assert line[line.index("-py") + 1] == "mine.py"
+    assert "-s" not in line
+
+
+def test_a_secret_is_never_on_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "top-secret")
+    file = tmp_path / "kafka.yaml"
+    file.write_text("sasl.password: ${KAFKA_PASSWORD}\n")
+    request = JobRequest("ingest", KAFKA, CLUSTER, kafka_config=file)
+    submit.validate(request)
+    line = Submission("jobs.ingest", request.argv).command(FlinkHome(tmp_path), CLUSTER)
+    assert str(file) in line
+    assert "top-secret" not in " ".join(line)
+
+
+def test_a_missing_secret_is_refused_before_submission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KAFKA_PASSWORD", raising=False)
+    file = tmp_path / "kafka.yaml"
+    file.write_text("sasl.password: ${KAFKA_PASSWORD}\n")
+    with pytest.raises(ConfigurationError) as caught:
+        submit.validate(JobRequest("ingest", KAFKA, CLUSTER, kafka_config=file))
+    assert (caught.value.file, caught.value.field) == (str(file), "sasl.password")
+
+
+@pytest.mark.parametrize(("args", "name"), [((), "slacktide-ingest"), (("--name-suffix=-b",), "slacktide-ingest-b")])
+def test_the_name_is_the_one_the_job_gives_itself(args: tuple[str, ...], name: str) -> None:
+    assert JobRequest("ingest", KAFKA, CLUSTER, args=args).name == name
+
+
+def test_a_second_copy_is_refused_with_the_remedy() -> None:
+    with pytest.raises(StackError, match="slacktide-drift already runs on flink:8081 as job abc") as caught:
+        submit.refuse_running([{"name": "slacktide-drift", "jid": "abc"}], "slacktide-drift", CLUSTER)
+    assert "slacktide down drift" in caught.value.remedy
+    assert "--name-suffix" in caught.value.remedy
+
+
+def test_another_name_is_no_second_copy() -> None:
+    submit.refuse_running([{"name": "slacktide-drift-b", "jid": "abc"}], "slacktide-drift", CLUSTER)
+
+
+def test_resume_finds_the_newest_of_the_last_run(tmp_path: Path) -> None:
+    first, second = "a" * 32, "b" * 32
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "slacktide-drift").write_text(f"{first}\n{second}\n")
+    for age_seconds, place in enumerate(
+        [f"savepoints/savepoint-{second[:6]}-1", f"checkpoints/{second}/chk-7", f"checkpoints/{first}/chk-99"]
+    ):
+        metadata = tmp_path / place / "_metadata"
+        metadata.parent.mkdir(parents=True)
+        metadata.touch()
+        os.utime(metadata, (1_700_000_000 - age_seconds, 1_700_000_000 - age_seconds))
+    # A checkpoint that was never completed has no metadata.
+    (tmp_path / "checkpoints" / second / "chk-8").mkdir()
+    found = submit.newest_checkpoint(FlinkHome(tmp_path), "slacktide-drift")
+    assert found == (tmp_path / "savepoints" / f"savepoint-{second[:6]}-1").as_uri()
+
+
+def test_resume_without_anything_kept_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StackError, match="no checkpoint of slacktide-drift"):
+        submit.newest_checkpoint(FlinkHome(tmp_path), "slacktide-drift")
+
+
+def test_a_client_of_another_cluster_brings_no_settings_of_ours(tmp_path: Path) -> None:
+    home = FlinkHome(tmp_path)
+    home.prepare({}, CLIENT_CONFIG)
+    assert {key.split(".")[0] for key in home.settings} == {"python", "env"}
+    assert any(jar.name.startswith("flink-sql-connector-kafka") for jar in home.lib.iterdir())
+
+
+def test_every_job_has_the_contract() -> None:
+    code = "import importlib\nfor job in {}:\n m = importlib.import_module('jobs.' + job); m.main; m.validate"
+    done = subprocess.run([sys.executable, "-c", code.format(submit.JOBS)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
