@@ -45,7 +45,7 @@ def aligned(
         return _aligned_mappings(first, second, names)
     if first is not None or second is not None:
         raise ValueError(f"{names[0]} and {names[1]} must both be mappings, or both arrays over the same bins")
-    ours, theirs = _checked(reference, names[0]), _checked(window, names[1])
+    ours, theirs = amounts(reference, names[0]), amounts(window, names[1])
     if ours.size != theirs.size:
         raise ValueError(f"{names[1]} must have as many bins as {names[0]}: {theirs.size} is not {ours.size}")
     return Aligned(ours, theirs)
@@ -66,21 +66,36 @@ def _aligned_mappings(
             bins.setdefault(category, len(bins))
     sides = []
     for entries, name in ((first, names[0]), (second, names[1])):
-        amounts = _checked([amount for _, amount in entries], name)
+        column = amounts([amount for _, amount in entries], name)
         places = np.array([len(bins) if category is None else bins[category] for category, _ in entries], np.int64)
-        sides.append(np.bincount(places, weights=amounts, minlength=len(bins) + 1).astype(np.float64))
+        sides.append(np.bincount(places, weights=column, minlength=len(bins) + 1).astype(np.float64))
     return Aligned(sides[0][:-1], sides[1][:-1], float(sides[0][-1]), float(sides[1][-1]))
 
 
-def _checked(entries: Any, name: str) -> NDArray[np.float64]:
-    """Return the entries as float64. Raises ValueError with `name` on anything that is no amount."""
+def amounts(entries: Any, name: str) -> NDArray[np.float64]:
+    """Return the entries as float64. Raises ValueError, with `name`, on anything but finite numbers of at least 0.
+
+    >>> amounts([1, 2.5], "weights").tolist()
+    [1.0, 2.5]
+    """
     try:
-        amounts = np.asarray(entries)
-        if amounts.ndim != 1 or (amounts.size and amounts.dtype.kind not in "biufO"):
+        column = np.asarray(entries)
+        if column.ndim != 1 or (column.size and column.dtype.kind not in "biufO"):
             raise ValueError("not one row of numbers")
-        amounts = amounts.astype(np.float64)
+        column = column.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be one row of numbers, with nothing missing") from error
-    if not np.isfinite(amounts).all() or (amounts < 0).any():
+    if not np.isfinite(column).all() or (column < 0).any():
         raise ValueError(f"{name} must be finite numbers of at least 0")
-    return amounts
+    return column
+
+
+def check_whole(column: NDArray[np.float64] | float, name: str) -> None:
+    """Raise ValueError, with `name`, unless every amount is whole: shares have no sample size and can't be tested.
+
+    >>> check_whole(np.array([0.5, 0.5]), "counts")
+    Traceback (most recent call last):
+    ValueError: counts must be whole numbers: counts, not shares
+    """
+    if np.any(column != np.floor(column)):
+        raise ValueError(f"{name} must be whole numbers: counts, not shares")

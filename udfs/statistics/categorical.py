@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.status import Status
-from udfs.statistics.aligned import Aligned, Histogram, aligned
+from udfs.statistics.aligned import Aligned, Histogram, aligned, check_whole
 from udfs.statistics.chi_square import chi_square_p_value
 from udfs.statistics.divergence import relative_entropy
 from udfs.statistics.result import TestResult
@@ -60,8 +60,8 @@ def _table(reference_counts: Histogram, window_counts: Histogram) -> Aligned:
     for side, n_null, name in zip(
         (both.reference, both.window), (both.n_reference_null, both.n_window_null), names, strict=True
     ):
-        if (side != np.floor(side)).any() or n_null != math.floor(n_null):
-            raise ValueError(f"{name} must be whole numbers: counts, not shares")
+        check_whole(side, name)
+        check_whole(n_null, name)
     occurs = (both.reference + both.window) > 0
     return Aligned(both.reference[occurs], both.window[occurs], both.n_reference_null, both.n_window_null)
 
