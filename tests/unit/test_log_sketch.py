@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from udfs.sketches.log import LogSketch, ks_interval
+from udfs.sketches.log_bytes import LogBytes, encode
 from udfs.versioned_bytes import seal
 
 GOLDEN = Path(__file__).parent.parent / "golden/sketches/log_v1.hex"
@@ -168,8 +169,12 @@ def test_other_bytes_are_refused() -> None:
         "checksum": data[:-6] + b"\0" + data[-5:],
         "version 9": b"\x09" + data[1:],
         "tag": seal(b"MOM", 1, b"x" * 30),
-        "lengths|buffer": seal(b"LOG", 1, data[4:-5]),
-        "can't be": seal(b"LOG", 1, data[4:-4] + b"\0"),
+        "lengths": seal(b"LOG", 1, data[4:-5]),
+        "add up": seal(b"LOG", 1, data[4:-4] + b"\0"),
+        "too short": seal(b"LOG", 1, b"\0" * 8),
+        "count is 0": seal(b"LOG", 1, data[4:-5] + b"\0"),
+        "relative_accuracy": encode(LogBytes(3.0, np.array([1]), np.array([1]), 0)),
+        "beyond the last": encode(LogBytes(0.01, np.array([10**6]), np.array([1]), 0)),
     }
     for problem, other in wrong.items():
         with pytest.raises(ValueError, match=problem):

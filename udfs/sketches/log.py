@@ -14,7 +14,6 @@ Source: Masson, Rim & Lee, "DDSketch: A fast and fully-mergeable quantile sketch
 """
 
 import math
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,11 +23,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from udfs.sketches.log_bins import LogBins, log_bins
+from udfs.sketches.log_bytes import LogBytes, decode, encode
 from udfs.statistics.samples import sample
-from udfs.versioned_bytes import pack_unsigned, refuse, seal, unpack_unsigned, unseal
-
-_TAG, _VERSION = b"LOG", 1
-_BODY = struct.Struct("<dQQi")
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +130,8 @@ class LogSketch:
         return _merged([cls.from_bytes(data) for data in sketches], relative_accuracy)
 
     def to_bytes(self) -> bytes:
-        """Return the sketch as bytes (layout in docs/sketches.md), the same for equal sketches. O(bins)."""
-        first = int(self.keys[0]) if self.keys.size else 0
-        header = _BODY.pack(self.relative_accuracy, self.n_null, self.keys.size, first)
-        return seal(_TAG, _VERSION, header + pack_unsigned(np.diff(self.keys)) + pack_unsigned(self.counts))
+        """Return the sketch as bytes of `udfs.sketches.log_bytes`, the same for equal sketches. O(bins)."""
+        return encode(LogBytes(self.relative_accuracy, self.keys, self.counts, self.n_null))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "LogSketch":
@@ -147,17 +141,10 @@ class LogSketch:
         >>> LogSketch.from_bytes(sketch.to_bytes()) == sketch
         True
         """
-        body = unseal(data, _TAG)
-        try:
-            accuracy, n_null, size, first = _BODY.unpack_from(body)
-            steps, offset = unpack_unsigned(body, _BODY.size, max(size - 1, 0))
-            counts, end = unpack_unsigned(body, offset, size)
-            keys = first + np.concatenate([[0], np.cumsum(steps)]).astype(np.int64)[:size]
-            reach = log_bins(accuracy).infinity
-        except (struct.error, ValueError) as error:
-            refuse(_TAG, str(error))
-        if end != len(body) or (steps <= 0).any() or (counts <= 0).any() or (np.abs(keys) > reach).any():
-            refuse(_TAG, "bins or counts can't be")
+        accuracy, keys, counts, n_null = decode(data)
+        reach = log_bins(accuracy).infinity
+        if keys.size and not -reach <= keys[0] <= keys[-1] <= reach:
+            raise ValueError("not LOG bytes: a bin is beyond the last bin")
         return cls(accuracy, keys, counts, n_null)
 
     def __eq__(self, other: object) -> bool:
