@@ -13,6 +13,7 @@ from infra.errors import StackError
 from infra.flink_home import FlinkHome
 from infra.flink_rest import FlinkRest
 from infra.flink_run import Submission, flink_run
+from infra.metrics_gateway import PUSH_SECONDS
 from infra.paths import java
 from infra.ports import LOOPBACK
 from infra.process import wait_until
@@ -24,12 +25,11 @@ TASKMANAGER_CLASS = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 
 @dataclass(frozen=True)
 class FlinkSettings:
-    """Ports and slots. The metrics ports serve Prometheus; None leaves the reporter out."""
+    """Ports and slots. Metrics are pushed to the gateway on `metrics_port`; None leaves the reporter out."""
 
     rest_port: int
     rpc_port: int
-    jobmanager_metrics_port: int | None = None
-    taskmanager_metrics_port: int | None = None
+    metrics_port: int | None = None
     slots: int = 4
 
 
@@ -69,7 +69,7 @@ class FlinkCluster:
             f"-XX:MaxMetaspaceSize={self._megabytes('jobmanager.memory.jvm-metaspace.size')}m",
             "-XX:TieredStopAtLevel=1",
         ]
-        return self._service("jobmanager", JOBMANAGER_CLASS, sizes, self.settings.jobmanager_metrics_port, 1)
+        return self._service("jobmanager", JOBMANAGER_CLASS, sizes, 1)
 
     @property
     def taskmanager(self) -> Service:
@@ -85,12 +85,13 @@ class FlinkCluster:
             f"-XX:MaxDirectMemorySize={sum(map(self._megabytes, direct))}m",
             f"-XX:MaxMetaspaceSize={self._megabytes('taskmanager.memory.jvm-metaspace.size')}m",
         ]
-        return self._service("taskmanager", TASKMANAGER_CLASS, sizes, self.settings.taskmanager_metrics_port, 2)
+        return self._service("taskmanager", TASKMANAGER_CLASS, sizes, 2)
 
-    def _service(self, name: str, main: str, sizes: Sequence[str], metrics_port: int | None, order: int) -> Service:
+    def _service(self, name: str, main: str, sizes: Sequence[str], order: int) -> Service:
         settings = self.home.settings
         log = self.home.log / f"{name}.log"
-        metrics = [] if metrics_port is None else _prometheus(metrics_port)
+        port = self.settings.metrics_port
+        metrics = [] if port is None else _metrics_options(port, name)
         argv = [
             java(),
             "-XX:+UseSerialGC",
@@ -187,10 +188,13 @@ class FlinkCluster:
         return self.rest.savepoint_and_stop(job_id)
 
 
-def _prometheus(port: int) -> list[str]:
-    factory = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
-    return [
-        "-Dmetrics.reporters=prom",
-        f"-Dmetrics.reporter.prom.factory.class={factory}",
-        f"-Dmetrics.reporter.prom.port={port}",
-    ]
+def _metrics_options(port: int, name: str) -> list[str]:
+    """Push metrics to the gateway on `port` of loopback (infra.metrics_gateway says why pushing)."""
+    options = {
+        "factory.class": "org.apache.flink.metrics.prometheus.PrometheusPushGatewayReporterFactory",
+        "hostUrl": f"http://{LOOPBACK}:{port}",
+        "jobName": name,
+        "randomJobNameSuffix": "false",
+        "interval": f"{PUSH_SECONDS} s",
+    }
+    return ["-Dmetrics.reporters=gateway", *(f"-Dmetrics.reporter.gateway.{k}={v}" for k, v in options.items())]

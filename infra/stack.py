@@ -19,6 +19,7 @@ from infra.broker import Broker, BrokerSettings
 from infra.errors import StackError
 from infra.flink_cluster import FlinkCluster, FlinkSettings
 from infra.ports import require_free
+from infra.process import wait_until
 from infra.service import Service, load_services
 from infra.stack_settings import StackSettings
 
@@ -36,16 +37,10 @@ class Stack:
             BrokerSettings(ports["kafka"], ports["kafka_controller"], heap_mb=settings.kafka_heap_mb),
             self.run,
         )
-        metrics = settings.prometheus
+        self.metrics_port = ports["metrics"] if settings.prometheus else None
         self.flink = FlinkCluster(
             self.run / "flink",
-            FlinkSettings(
-                rest_port=ports["flink_web"],
-                rpc_port=ports["flink_rpc"],
-                jobmanager_metrics_port=ports["flink_jobmanager_metrics"] if metrics else None,
-                taskmanager_metrics_port=ports["flink_taskmanager_metrics"] if metrics else None,
-                slots=settings.flink_slots,
-            ),
+            FlinkSettings(ports["flink_web"], ports["flink_rpc"], self.metrics_port, settings.flink_slots),
             self.run,
         )
 
@@ -58,12 +53,19 @@ class Stack:
             return None
 
     @property
+    def _log(self) -> Path:
+        return self.run / "supervisor.log"
+
+    @property
     def supervisor(self) -> Service:
         """The process that starts again what died. It is ended first, so that `down` wins."""
         return Service(
             name="supervisor",
-            argv=(sys.executable, "-P", "-m", "infra.supervisor", str(self.run)),
-            log=self.run / "supervisor.log",
+            argv=(
+                *(sys.executable, "-P", "-m", "infra.supervisor", str(self.run)),
+                *([str(self.metrics_port)] if self.metrics_port else []),
+            ),
+            log=self._log,
             run=self.run,
             stop_order=100,
         )
@@ -94,15 +96,19 @@ class Stack:
                 raise
 
     def _start_missing(self, before: set[str], say: Say) -> None:
-        require_free(self._ports_of_missing(before), self.settings.source)
-        (self.run / "stack.json").write_bytes(orjson.dumps(self.settings.to_json()))
-        self.broker.prepare()
-        self.flink.prepare()
-        for service in (self.broker.service, self.flink.jobmanager, self.flink.taskmanager):
-            if service.name not in before:
-                say(f"starting {service.name}")
-                service.start()
-            service.save()
+        if "supervisor" in before:
+            # What is missing is being started again by the supervisor; a second start would make two of it.
+            wait_until(lambda: all(self.processes().values()), "the stack", timeout_seconds=60.0, logs=(self._log,))
+        else:
+            require_free(self._ports_of_missing(before), self.settings.source)
+            (self.run / "stack.json").write_bytes(orjson.dumps(self.settings.to_json()))
+            self.broker.prepare()
+            self.flink.prepare()
+            for service in (self.broker.service, self.flink.jobmanager, self.flink.taskmanager):
+                if service.name not in before:
+                    say(f"starting {service.name}")
+                    service.start()
+                service.save()
         self.broker.wait_ready()
         created = self.broker.create_topics()
         say(f"Kafka is ready on {self.broker.bootstrap_servers}" + (f", {len(created)} topics made" if created else ""))
@@ -113,8 +119,8 @@ class Stack:
 
     def _ports_of_missing(self, running: set[str]) -> dict[str, int]:
         owners = {"kafka": "broker", "kafka_controller": "broker", "flink_web": "jobmanager", "flink_rpc": "jobmanager"}
-        if self.settings.prometheus:
-            owners |= {"flink_jobmanager_metrics": "jobmanager", "flink_taskmanager_metrics": "taskmanager"}
+        if self.metrics_port:
+            owners["metrics"] = "supervisor"
         ports = self.settings.ports
         return {f"ports.{name}": ports[name] for name, owner in owners.items() if owner not in running}
 

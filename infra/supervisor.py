@@ -17,6 +17,7 @@ import orjson
 import psutil
 
 from infra import process as processes
+from infra.metrics_gateway import MetricsGateway
 from infra.service import Service, load_services
 
 POLL_SECONDS = 0.5
@@ -85,8 +86,11 @@ def read_restarts(run: Path) -> dict[str, int]:
     return restarts
 
 
-def main(run: Path) -> None:
-    """Run until asked to end. What it looks after lives on: `slacktide down` ends that."""
+def main(run: Path, metrics_port: int | None = None) -> None:
+    """Run until asked to end, with the metrics gateway on `metrics_port`.
+
+    What it looks after lives on: `slacktide down` ends that.
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
     stopping = False
 
@@ -96,12 +100,14 @@ def main(run: Path) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     supervisor = Supervisor(run)
+    if metrics_port is not None:
+        MetricsGateway().serve(metrics_port)
     (run / "restarts.json").unlink(missing_ok=True)
-    log.info("looking after %s", ", ".join(service.name for service in load_services(run)))
+    log.info("looking after %s", run)
     while not stopping:
         supervisor.step()
         time.sleep(POLL_SECONDS)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None)
