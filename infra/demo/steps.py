@@ -1,0 +1,152 @@
+"""The steps of `make run`: an empty stack, four jobs, the replay, and waiting until all of it came through."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from infra import submit
+from infra.books import read_books
+from infra.demo.facts import Facts, expected_window_ends, judged_window_ends, read_facts
+from infra.errors import StackError
+from infra.flink_run import Submission
+from infra.paths import jars
+from infra.replay import Drift, FaultShares, Position, ReplayPlan, ReplayReport
+from infra.stack import Stack
+from infra.stack_settings import StackSettings
+from jobs.kafka_client import KafkaClient
+from jobs.monitors import Monitors
+
+Say = Callable[[str], None]
+MARKER = "made-by-make-run"
+ONE_PERCENT = 0.01
+DRIFT_FEATURE = "time_per_output_token_seconds"
+# Past the watermark bound of the monitors, so that the last windows close; within a window, so that none is empty.
+FLUSH_SECONDS = 180.0
+# The alert job commits with its checkpoints (5 s), the audit job with its batches (2 s and the time they take).
+SETTLE_SECONDS = 12.0
+JOB_START_SECONDS = 180.0
+
+
+@dataclass(frozen=True)
+class Demo:
+    """The stack of one run, and where its files are."""
+
+    stack: Stack
+    monitors_file: Path
+    cards: tuple[Path, ...]
+    say: Say
+
+    @property
+    def kafka(self) -> KafkaClient:
+        """How to reach the broker."""
+        return KafkaClient(self.stack.broker.bootstrap_servers)
+
+    @property
+    def warehouse(self) -> Path:
+        """The Delta tables."""
+        return self.stack.run / "warehouse"
+
+    @property
+    def audit_status(self) -> Path:
+        """What the audit job says of itself."""
+        return self.stack.run / "spark" / "audit.json"
+
+    @property
+    def spark_jars(self) -> Path:
+        """The folder of Delta's jars."""
+        return jars("spark", self.stack.state)[0].parent
+
+
+def empty_stack(state: Path, settings: StackSettings, say: Say) -> Stack:
+    """Start a stack without data. What an earlier `make run` left is deleted; what anything else left is not.
+
+    Raises StackError when the state folder holds a stack that `make run` did not make.
+    """
+    before = Stack.of(state)
+    if before is not None:
+        if not (before.run / MARKER).exists():
+            remedy = "Keep it and give `make run` another folder (SLACKTIDE_STATE), or `slacktide down --purge` it"
+            raise StackError(f"{before.run} holds a stack that was not made by `make run`", remedy)
+        say("deleting what the last `make run` left")
+        before.down(purge=True)
+    stack = Stack(state, settings)
+    stack.up(say)
+    (stack.run / MARKER).touch()
+    return stack
+
+
+def submit_jobs(demo: Demo) -> None:
+    """Start the audit driver, and submit ingest, drift and alert with `flink run`."""
+    stack, say = demo.stack, demo.say
+    servers, jobmanager = stack.broker.bootstrap_servers, stack.flink.rest_address
+    arguments: dict[str, list[str]] = {"ingest": [], "drift": ["--monitors", str(demo.monitors_file)], "alert": []}
+    audit = ["--warehouse", str(demo.warehouse), "--status-file", str(demo.audit_status), "--trigger-seconds", "2"]
+    audit += ["--jars", str(demo.spark_jars), "--model-card", *map(str, demo.cards)]
+    driver = submit.JobRequest("audit", servers, jobmanager, args=audit)
+    submit.validate(driver)
+    say("starting audit (Spark)")
+    submit.start_driver(submit.audit_service(driver, stack, stack.run))
+    for job, args in arguments.items():
+        request = submit.JobRequest(job, servers, jobmanager, args=args)
+        submit.validate(request)
+        say(f"flink run {job}")
+        submission = Submission(job=f"jobs.{job}", args=request.argv)
+        job_id = submit.submit_to_flink(request, stack.flink.home, submission)
+        stack.flink.wait_processing(job_id, timeout_seconds=JOB_START_SECONDS)
+
+
+def replay_plan(speed_up: float) -> ReplayPlan:
+    """The whole trace, a drift half way, 1 % malformed, duplicated and late requests."""
+    return ReplayPlan(
+        speed_up=speed_up,
+        drifts=(Drift(DRIFT_FEATURE, Position(share=0.5)),),
+        shares=FaultShares(duplicates=ONE_PERCENT, malformed=ONE_PERCENT, late=ONE_PERCENT),
+        flush_seconds=FLUSH_SECONDS,
+    )
+
+
+def wait_until_through(demo: Demo, report: ReplayReport, monitors: Monitors, timeout_seconds: float) -> Facts:
+    """Wait until ingest, drift, alert and audit have taken in all that was sent, then read the topics.
+
+    Gives up waiting after the timeout and returns what there is: the checks then say what is missing.
+    """
+    kafka, say = demo.kafka, demo.say
+    deadline = time.monotonic() + timeout_seconds
+    say("waiting for ingest")
+    expected = {str(kind): count for kind, count in report.expected_books().items() if count}
+    while time.monotonic() < deadline and _ingest_counts(kafka) != expected:
+        time.sleep(1.0)
+    say("waiting for drift")
+    facts = read_facts(kafka)
+    while time.monotonic() < deadline and not _all_judged(facts, monitors):
+        time.sleep(1.0)
+        facts = read_facts(kafka)
+    say("waiting for alert and audit")
+    stable_since, before = time.monotonic(), ""
+    while time.monotonic() < deadline and time.monotonic() - stable_since < SETTLE_SECONDS:
+        now = _audit_topics(demo.audit_status)
+        if now != before:
+            stable_since, before = time.monotonic(), now
+        time.sleep(0.5)
+    return read_facts(kafka)
+
+
+def _ingest_counts(kafka: KafkaClient) -> dict[str, int]:
+    return {kind: count for kind, count in read_books(kafka).get("ingest", {}).items() if count}
+
+
+def _all_judged(facts: Facts, monitors: Monitors) -> bool:
+    ends = expected_window_ends(facts, monitors)
+    judged = {name: judged_window_ends(facts, name) for name in ends}
+    return all(judged[name] and all(ends[name] <= set(found) for found in judged[name].values()) for name in ends)
+
+
+def _audit_topics(status: Path) -> str:
+    """What the audit job says it has read; empty until it says so."""
+    try:
+        return str(orjson.loads(status.read_bytes())["topics"])
+    except (FileNotFoundError, orjson.JSONDecodeError, KeyError):
+        return ""
