@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from infra.demo.checks import checks
+from infra.demo.delta import open_tables
 from infra.demo.steps import Demo, empty_stack, replay_plan, submit_jobs, wait_until_through
 from infra.demo.summary import Answer, print_checks, print_summary, print_where_next
 from infra.errors import StackError
@@ -97,7 +98,7 @@ def _replayed(console: Console, demo: Demo, plan: ReplayPlan) -> ReplayReport:
 
 def _asked(demo: Demo) -> tuple[list[Answer], dict[str, Counter[str]]]:
     """Ask Delta the three questions, and count the ids of each table, in one Spark session."""
-    spark = open_tables(demo)
+    spark = open_tables(demo.spark_jars, demo.warehouse)
     try:
         answers: list[Answer] = []
         for question, query in QUESTIONS.items():
