@@ -146,3 +146,12 @@ def test_p_of_the_tail_is_scipys() -> None:
     x, y = np.arange(1000.0), np.arange(640.0, 1640.0)
     result = ks_two_sample(x, y)
     assert result.p_value == ks_2samp(x, y, method="asymp").pvalue
+
+
+def test_exact_logarithm_keeps_its_digits_where_p_is_losing_them() -> None:
+    for steps in range(770, 805, 3):
+        expected = math.log10(2) + math.log10(math.comb(2000, 1000 - steps)) - math.log10(math.comb(2000, 1000))
+        assert -325 < expected < -290
+        p, log10_p, _ = ks_p_value(steps / 1000, 1000, 1000, method="exact")
+        assert p < 1e-290
+        assert log10_p == pytest.approx(expected, rel=1e-13)
