@@ -87,9 +87,9 @@ def _refuse_kind(kind: str) -> None:
 def _from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
     null = pd.isna(array)
     present = array[~null]
-    wrong = next((type(v).__name__ for v in present if not isinstance(v, Real | Decimal)), None)
-    if wrong is not None:
-        raise ValueError(f"a sample must be numbers, not {wrong}")
+    wrong = [kind.__name__ for kind in set(map(type, present)) if not issubclass(kind, Real | Decimal)]
+    if wrong:
+        raise ValueError(f"a sample must be numbers, not {', '.join(sorted(wrong))}")
     floats = np.full(array.shape, np.nan)
     try:
         floats[~null] = present.astype(np.float64)
