@@ -50,13 +50,23 @@ def build(folder: Path) -> Path:
     shutil.rmtree(home, ignore_errors=True)
     jobs_zip(home, f"slacktide-jobs-{number}.zip")
     (home / "RUN.md").write_text((CONF / "dist-run.md").read_text().replace("VERSION", number))
-    for file in (CHECKOUT / "constraints.txt", CONF / "kafka.yaml", CONF / "monitors.yaml"):
+    for file in (CHECKOUT / "constraints.txt", CONF / "kafka.yaml"):
         shutil.copy(file, home)
+    _copy_monitors(home)
     shutil.copy(home / f"slacktide-jobs-{number}.zip", folder)
     archive = folder / f"slacktide-{number}.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(home, home.name)
     return archive
+
+
+def _copy_monitors(home: Path) -> None:
+    """Copy the example monitors with the references and model cards they name, to where they name them."""
+    cards = CHECKOUT / "schemas" / "cards"
+    text = (CONF / "monitors.yaml").read_text()
+    (home / "monitors.yaml").write_text(text.replace("../../schemas/cards/", "cards/"))
+    shutil.copytree(CONF / "references", home / "references")
+    shutil.copytree(cards, home / "cards")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import json
 import math
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from schemas.ids import content_digest
 
-SCHEMA_FILE = Path(__file__).with_name("model_card.schema.json")
+# A package resource, not a path: on a cluster the packages are inside a zip.
+SCHEMA_FILE = files("schemas").joinpath("model_card.schema.json")
 CARDS_FOLDER = Path(__file__).with_name("cards")
 
 

@@ -9,12 +9,15 @@ from pathlib import Path
 
 from infra import dist
 
-WITHOUT_CHECKOUT = """
+# Takes the checkout away from Python and leaves the zip: all that a cluster has of us.
+FROM_THE_ZIP = """
 import importlib, pkgutil, sys
 checkout, archive = sys.argv[1], sys.argv[2]
 sys.meta_path = [finder for finder in sys.meta_path if "__editable__" not in getattr(finder, "__module__", "")]
 sys.path = [archive] + [entry for entry in sys.path if entry not in ("", checkout)]
 sys.path_importer_cache.clear()
+"""
+IMPORT_ALL = """
 names = []
 for package in ("schemas", "udfs", "gpu_scorers", "jobs"):
     module = importlib.import_module(package)
@@ -24,19 +27,30 @@ for name in names:
     assert module.__file__.startswith(archive), module.__file__
 print(len(names))
 """
+VALIDATE = """
+for job, arguments in (("ingest", []), ("drift", ["--monitors", "monitors.yaml"]), ("alert", [])):
+    importlib.import_module("jobs." + job).validate(["--bootstrap-servers", "kafka:9092", *arguments])
+    print(job)
+"""
+
+
+def from_the_zip(code: str, archive: Path, folder: Path) -> str:
+    """Run `code` with our packages from the zip alone and return what it prints."""
+    line = [sys.executable, "-P", "-c", FROM_THE_ZIP + code, str(dist.CHECKOUT), str(archive)]
+    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
 
 
 def test_every_module_imports_from_the_zip_alone(tmp_path: Path) -> None:
-    archive = dist.jobs_zip(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", WITHOUT_CHECKOUT, str(dist.CHECKOUT), str(archive)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout) > 20
+    assert int(from_the_zip(IMPORT_ALL, dist.jobs_zip(tmp_path), tmp_path)) > 20
+
+
+def test_every_job_accepts_the_examples_from_the_zip_alone(tmp_path: Path) -> None:
+    dist.build(tmp_path)
+    home = tmp_path / f"slacktide-{dist.version()}"
+    archive = home / f"slacktide-jobs-{dist.version()}.zip"
+    assert from_the_zip(VALIDATE, archive, home).split() == ["ingest", "drift", "alert"]
 
 
 def test_the_zip_holds_code_and_data_and_nothing_compiled(tmp_path: Path) -> None:
