@@ -169,10 +169,10 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data)
 
 
-MEMBERS = (
-    "resourceSpans resource scopeSpans spans attributes traceId spanId key value status code kind endTimeUnixNano "
-    "stringValue intValue arrayValue values"
-).split()
+MEMBERS = [
+    "resourceSpans", "resource", "scopeSpans", "spans", "attributes", "traceId", "spanId", "key", "value", "status",
+    "code", "kind", "endTimeUnixNano", "stringValue", "intValue", "arrayValue", "values",
+]  # fmt: skip
 JSON_PARTS = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63), st.floats(allow_nan=False), st.text(max_size=4)),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(MEMBERS), inner, max_size=4)),

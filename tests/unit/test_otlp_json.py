@@ -74,6 +74,7 @@ PLAIN_SPANS = {
         attributes=None, status=None, kind=None, name=None, parentSpanId=None, events=None, startTimeUnixNano=None
     ),
     "empty values": span(attributes=[None, {"key": "a"}, {"key": "a", "value": None}, {"key": "a", "value": {}}]),
+    "null key": span(attributes=[{"key": None, "value": {"intValue": "1"}}]),
     "no key": span(attributes=[{"value": {"intValue": "1"}}]),
     "empty status": span(status={}),
     "null status code": span(status={"code": None}),

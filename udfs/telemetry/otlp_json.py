@@ -48,43 +48,32 @@ def _reject(detail: str) -> NoReturn:
 
 
 @dataclass(slots=True)
-class _AttributeLists:
-    """The columns of `Attributes` while they grow; only attributes that can fill a field are kept."""
+class _AttributeRows:
+    """The rows of `Attributes` while they gather; only attributes that can fill a field are kept."""
 
-    owner: list[int] = field(default_factory=list)
-    key_code: list[int] = field(default_factory=list)
-    codes: dict[str, int] = field(default_factory=dict)
-    text: list[str | None] = field(default_factory=list)
-    flag: list[bool | None] = field(default_factory=list)
-    integer: list[int | None] = field(default_factory=list)
-    real: list[float | None] = field(default_factory=list)
-    list_text: list[str | None] = field(default_factory=list)
-    is_other: list[bool] = field(default_factory=list)
+    rows: list["_Row"] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)  # rows of each owner
 
-    def add(self, owner: int, pairs: list[Any]) -> None:
-        """Append the attributes of one owner. Raises _UnusableError, having appended nothing, on a wrong shape."""
+    def add(self, pairs: list[Any]) -> None:
+        """Append the attributes of the next owner. Raises _UnusableError, having appended nothing, on a wrong shape."""
         rows = [row for pair in pairs if pair is not None and (row := _attribute(pair)) is not None]
-        for key, text, flag, whole, number, list_text, is_other in rows:
-            self.owner.append(owner)
-            self.key_code.append(self.codes.setdefault(key, len(self.codes)))
-            self.text.append(text)
-            self.flag.append(flag)
-            self.integer.append(whole)
-            self.real.append(number)
-            self.list_text.append(list_text)
-            self.is_other.append(is_other)
+        self.rows += rows
+        self.lengths.append(len(rows))
 
     def columns(self) -> Attributes:
+        columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * 7
+        key, text, flag, whole, number, list_text, is_other = columns
+        encoded = pa.array(key, pa.string()).dictionary_encode()
         return Attributes(
-            owner=np.array(self.owner, dtype=np.int64),
-            key_code=np.array(self.key_code, dtype=np.int64),
-            keys=list(self.codes),
-            text=pa.array(self.text, pa.string()),
-            flag=pa.array(self.flag, pa.bool_()),
-            integer=pa.array(self.integer, pa.int64()),
-            real=pa.array(self.real, pa.float64()),
-            list_text=pa.array(self.list_text, pa.string()),
-            is_other=np.array(self.is_other, dtype=np.bool_),
+            owner=np.repeat(np.arange(len(self.lengths)), self.lengths),
+            key_code=encoded.indices.to_numpy().astype(np.int64),
+            keys=encoded.dictionary.to_pylist(),
+            text=pa.array(text, pa.string()),
+            flag=pa.array(flag, pa.bool_()),
+            integer=pa.array(whole, pa.int64()),
+            real=pa.array(number, pa.float64()),
+            list_text=pa.array(list_text, pa.string()),
+            is_other=np.array(is_other, dtype=np.bool_),
         )
 
 
@@ -95,8 +84,10 @@ def _attribute(pair: object) -> _Row | None:
     """Return the columns of one KeyValue, or None where it is empty or a text that no field asks for."""
     if type(pair) is not dict:
         _reject("an attribute is no object")
-    key, value = pair.get("key", ""), pair.get("value")
-    if type(key) is not str:
+    key, value = pair.get("key"), pair.get("value")
+    if key is None:
+        key = ""
+    elif type(key) is not str:
         _reject("an attribute's key is no text")
     if value is None:
         return None
@@ -140,8 +131,7 @@ class _Reader:
         self.lenient_counts: Counter[str] = Counter()
         self.dead: list[DeadLetter] = []
         self.spans: list[tuple[int, int, bytes, bytes, bytes, str, int, int, int, int, int]] = []
-        self.attributes, self.resource_attributes = _AttributeLists(), _AttributeLists()
-        self.resource_count = 0
+        self.attributes, self.resource_attributes = _AttributeRows(), _AttributeRows()
 
     def read(self, message_index: int, message: bytes) -> None:
         """Take one message in; whatever is wrong with it ends as dead letters."""
@@ -188,10 +178,8 @@ class _Reader:
                 yield from ((span, resource) for span in spans if span is not None)
 
     def _resource(self, resource: object) -> int:
-        if resource is not None:
-            self.resource_attributes.add(self.resource_count, _list_of(resource, "attributes", "a resource"))
-        self.resource_count += 1
-        return self.resource_count - 1
+        self.resource_attributes.add([] if resource is None else _list_of(resource, "attributes", "a resource"))
+        return len(self.resource_attributes.lengths) - 1
 
     def _take(self, message_index: int, span_index: int, span: object, resource: int) -> _UnusableError | None:
         """Keep one span, or return why it can't be used."""
@@ -217,7 +205,7 @@ class _Reader:
         name = span.get("name")
         if name is not None and type(name) is not str:
             _reject("name is no text")
-        self.attributes.add(len(self.spans), pairs)
+        self.attributes.add(pairs)
         self.spans.append(
             (
                 message_index,
@@ -282,7 +270,7 @@ class _Reader:
             attributes=self.attributes.columns(),
             resource=np.array(resource, dtype=np.int64),
             resource_attributes=self.resource_attributes.columns(),
-            resource_count=self.resource_count,
+            resource_count=len(self.resource_attributes.lengths),
             lenient=dict(self.lenient_counts),
         )
 
