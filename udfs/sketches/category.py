@@ -126,7 +126,7 @@ class CategoryCounts:
         return _merged([cls.from_bytes(data) for data in sketches])
 
     def to_bytes(self) -> bytes:
-        """Return the sketch as bytes (layout in docs/sketches.md), the same for equal sketches. O(n log n)."""
+        """Return the sketch as bytes (docs/sketches.md), the same for equal sketches. O(n log n)."""
         body: dict[str, Any] = {"null": self.n_null, "other": self.n_other}
         for kind in _KINDS:
             of_kind = [category for category in self.counts if category.kind == kind]

@@ -16,6 +16,7 @@ Source: Masson, Rim & Lee, "DDSketch: A fast and fully-mergeable quantile sketch
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ class LogSketch:
         keys, counts = log_bins(relative_accuracy).count(taken.values)
         return cls(relative_accuracy, keys, counts, taken.n_null)
 
-    @property
+    @cached_property
     def n(self) -> int:
         """How many values are in the bins; infinities are, nulls are not."""
         return int(self.counts.sum())
@@ -114,7 +115,7 @@ class LogSketch:
 
     def merge(self, other: "LogSketch") -> "LogSketch":
         """Return the sketch of both samples pooled. Raises ValueError where the accuracies differ. O(bins)."""
-        return _merged([self, other], self.relative_accuracy)
+        return _merged([LogBytes(s.relative_accuracy, s.keys, s.counts, s.n_null) for s in (self, other)], self.bins)
 
     @classmethod
     def merge_all(cls, sketches: Iterable[bytes], relative_accuracy: float = 0.01) -> "LogSketch":
@@ -126,8 +127,7 @@ class LogSketch:
         >>> LogSketch.merge_all(slices).counts.tolist()
         [2, 1]
         """
-        log_bins(relative_accuracy)
-        return _merged([cls.from_bytes(data) for data in sketches], relative_accuracy)
+        return _merged([decode(data) for data in sketches], log_bins(relative_accuracy))
 
     def to_bytes(self) -> bytes:
         """Return the sketch as bytes of `udfs.sketches.log_bytes`, the same for equal sketches. O(bins)."""
@@ -141,11 +141,8 @@ class LogSketch:
         >>> LogSketch.from_bytes(sketch.to_bytes()) == sketch
         True
         """
-        accuracy, keys, counts, n_null = decode(data)
-        reach = log_bins(accuracy).infinity
-        if keys.size and not -reach <= keys[0] <= keys[-1] <= reach:
-            raise ValueError("not LOG bytes: a bin is beyond the last bin")
-        return cls(accuracy, keys, counts, n_null)
+        part = decode(data)
+        return _merged([part], log_bins(part.relative_accuracy))
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -179,7 +176,7 @@ def ks_interval(a: LogSketch, b: LogSketch) -> KsInterval | None:
     >>> [round(end, 6) for end in interval]
     [0.333333, 0.666667]
     """
-    _check_accuracy([a, b], a.relative_accuracy)
+    _check_accuracy([b.relative_accuracy], a.relative_accuracy)
     if not a.counts.size or not b.counts.size:
         return None
     keys = np.union1d(a.keys, b.keys)
@@ -198,17 +195,20 @@ def _counts_at(sketch: LogSketch, keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return counts
 
 
-def _merged(sketches: list[LogSketch], relative_accuracy: float) -> LogSketch:
-    _check_accuracy(sketches, relative_accuracy)
-    if not sketches:
-        return LogSketch.empty(relative_accuracy)
-    keys, places = np.unique(np.concatenate([sketch.keys for sketch in sketches]), return_inverse=True)
+def _merged(parts: list[LogBytes], bins: LogBins) -> LogSketch:
+    """Add the counts of all parts, key by key."""
+    _check_accuracy([part.relative_accuracy for part in parts], bins.relative_accuracy)
+    if not parts:
+        return LogSketch.empty(bins.relative_accuracy)
+    keys, places = np.unique(np.concatenate([part.keys for part in parts]), return_inverse=True)
+    if keys.size and not -bins.infinity <= keys[0] <= keys[-1] <= bins.infinity:
+        raise ValueError("not LOG bytes: a bin is beyond the last bin")
     counts = np.zeros(keys.size, dtype=np.int64)
-    np.add.at(counts, places, np.concatenate([sketch.counts for sketch in sketches]))
-    return LogSketch(relative_accuracy, keys, counts, sum(sketch.n_null for sketch in sketches))
+    np.add.at(counts, places, np.concatenate([part.counts for part in parts]))
+    return LogSketch(bins.relative_accuracy, keys, counts, sum(part.n_null for part in parts))
 
 
-def _check_accuracy(sketches: list[LogSketch], relative_accuracy: float) -> None:
-    other = next((s.relative_accuracy for s in sketches if s.relative_accuracy != relative_accuracy), None)
+def _check_accuracy(found: list[float], expected: float) -> None:
+    other = next((accuracy for accuracy in found if accuracy != expected), None)
     if other is not None:
-        raise ValueError(f"log sketches of accuracy {relative_accuracy} and {other} can't be brought together")
+        raise ValueError(f"log sketches of accuracy {expected} and {other} can't be brought together")

@@ -65,16 +65,12 @@ class LogBins:
         >>> counts.tolist(), (keys[1] + keys[3]).item()
         ([1, 1, 1, 2], 0)
         """
-        zero, inf = 0.0, np.inf
-        finite = np.searchsorted(ordered, -inf, side="right")
-        zeros, positive = np.searchsorted(ordered, zero, side="left"), np.searchsorted(ordered, zero, side="right")
-        end = np.searchsorted(ordered, inf, side="left")
-        down, n_down = self._count_magnitudes(-ordered[finite:zeros][::-1])
-        up, n_up = self._count_magnitudes(ordered[positive:end])
-        keys = np.concatenate([[-self.infinity], -down[::-1], [0], up, [self.infinity]])
-        counts = np.concatenate([[finite], n_down[::-1], [positive - zeros], n_up, [ordered.size - end]])
-        present = counts > 0
-        return keys[present].astype(np.int64), counts[present].astype(np.int64)
+        if ordered.size and ordered[0] > 0.0 and ordered[-1] < np.inf:
+            keys, counts = self._count_magnitudes(ordered)
+        else:
+            keys, counts = self._count_signed(ordered)
+        present = counts.nonzero()[0]
+        return keys[present], counts[present]
 
     def representatives(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the value that stands for each bin; ascending where `keys` are. O(keys).
@@ -99,23 +95,39 @@ class LogBins:
         """Return which bins hold one single value: zero and the infinities."""
         return np.asarray((keys == 0) | (np.abs(keys) == self.infinity))
 
+    def _count_signed(self, ordered: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return keys and counts, zeros among them, of any values in ascending order."""
+        finite, positive = np.searchsorted(ordered, [-np.inf, 0.0], side="right")
+        zeros, end = np.searchsorted(ordered, [0.0, np.inf], side="left")
+        down, n_down = self._count_magnitudes(-ordered[finite:zeros][::-1])
+        up, n_up = self._count_magnitudes(ordered[positive:end])
+        keys = np.concatenate([[-self.infinity], -down[::-1], [0], up, [self.infinity]])
+        counts = np.concatenate([[finite], n_down[::-1], [positive - zeros], n_up, [ordered.size - end]])
+        return keys.astype(np.int64), counts.astype(np.int64)
+
     def _count_magnitudes(self, ordered: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return keys and counts, zeros among them, of positive finite values in ascending order."""
-        ones = np.searchsorted(ordered, 1.0, side="right")
-        parts = []
-        if ones:
-            indices = self._indices(ordered[0], ordered[ones - 1])
-            indices = indices[indices <= 0]
-            parts.append((indices, np.ldexp(ordered[:ones], _LIFT), self._lifted_edges(indices)))
-        if ones < ordered.size:
-            indices = self._indices(ordered[ones], ordered[-1])
-            indices = indices[indices >= 0]
-            parts.append((indices, ordered[ones:], self._edges(indices)))
-        keys = [indices - self._first + 1 for indices, _, _ in parts]
-        counts = [np.diff(np.searchsorted(values, edges, side="right"), prepend=0) for _, values, edges in parts]
-        if not parts:
+        ones = int(np.searchsorted(ordered, 1.0, side="right"))
+        if ones == 0:
+            return self._count_above_one(ordered)
+        if ones == ordered.size:
+            return self._count_up_to_one(ordered)
+        small, n_small = self._count_up_to_one(ordered[:ones])
+        large, n_large = self._count_above_one(ordered[ones:])
+        return np.concatenate([small, large]), np.concatenate([n_small, n_large])
+
+    def _count_up_to_one(self, ordered: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        indices = self._indices(ordered[0], ordered[-1])
+        indices = indices[indices <= 0]
+        lifted = np.ldexp(ordered, _LIFT)
+        return indices - (self._first - 1), _between(lifted, self._lifted_edges(indices))
+
+    def _count_above_one(self, ordered: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if not ordered.size:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        return np.concatenate(keys), np.concatenate(counts)
+        indices = self._indices(ordered[0], ordered[-1])
+        indices = indices[indices >= 0]
+        return indices - (self._first - 1), _between(ordered, self._edges(indices))
 
     def _indices(self, smallest: float, largest: float) -> NDArray[np.int64]:
         """Return the indices of all bins from one value to another, and one to spare at either end."""
@@ -131,6 +143,13 @@ class LogBins:
         """Return 2**512 times the upper edges of bins of index 0 or less, by way of their square roots."""
         roots = np.exp(indices * (0.5 * self._log_gamma))
         return np.asarray(np.square(np.ldexp(roots, _LIFT // 2)))
+
+
+def _between(ordered: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many values are above the edge before and not above each edge."""
+    up_to = np.searchsorted(ordered, edges, side="right")
+    up_to[1:] -= up_to[:-1].copy()
+    return up_to
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ Neighbouring bins are a step of 1 apart, so a bin usually takes 2 or 3 bytes.
 """
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +50,13 @@ def decode(data: bytes) -> LogBytes:
     accuracy, n_null, size, first = _HEADER.unpack_from(body)
     steps, offset = _unpack(body, _HEADER.size, max(size - 1, 0))
     counts, end = _unpack(body, offset, size)
-    if end != len(body) or not steps.all() or not counts.all():
-        refuse(TAG, "the lengths do not add up, or a step or a count is 0")
-    keys = np.full(size, first, dtype=np.int64)
-    keys[1:] += np.cumsum(steps)
-    return LogBytes(accuracy, keys, counts, n_null)
+    if end != len(body):
+        refuse(TAG, "the lengths do not add up")
+    keys = np.empty(size, dtype=np.int64)
+    keys[:1] = first
+    np.cumsum(steps, dtype=np.int64, out=keys[1:])
+    keys[1:] += first
+    return LogBytes(accuracy, keys, counts.astype(np.int64), n_null)
 
 
 def _pack(values: NDArray[np.int64]) -> bytes:
@@ -62,10 +64,10 @@ def _pack(values: NDArray[np.int64]) -> bytes:
     return bytes([width]) + values.astype(UNSIGNED[width]).tobytes()
 
 
-def _unpack(body: bytes, offset: int, size: int) -> tuple[NDArray[np.int64], int]:
+def _unpack(body: bytes, offset: int, size: int) -> tuple[NDArray[np.unsignedinteger[Any]], int]:
     """Return the entries packed at `offset`, and the offset behind them."""
     width = body[offset] if offset < len(body) else 0
     end = offset + 1 + size * width
     if width not in UNSIGNED or end > len(body):
         refuse(TAG, "the lengths do not add up")
-    return np.frombuffer(body, UNSIGNED[width], size, offset + 1).astype(np.int64), end
+    return np.frombuffer(body, UNSIGNED[width], size, offset + 1), end

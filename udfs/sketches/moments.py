@@ -94,7 +94,7 @@ class Moments:
         return _merged([cls.from_bytes(data) for data in sketches])
 
     def to_bytes(self) -> bytes:
-        """Return the moments as bytes (layout in docs/sketches.md), the same for equal moments."""
+        """Return the moments as bytes (docs/sketches.md), the same for equal moments."""
         mean, minimum, maximum = (math.nan if f is None else f for f in (self.mean, self.minimum, self.maximum))
         body = (self.n, mean, self.mean_rest, self.m2, minimum, maximum, self.n_null, self.n_infinite)
         return seal(_TAG, _VERSION, _BODY.pack(*body))

@@ -125,7 +125,7 @@ class VectorSum:
         return _merged([cls.from_bytes(data) for data in sketches], dimension)
 
     def to_bytes(self) -> bytes:
-        """Return the sum as bytes (layout in docs/sketches.md), the same for equal sums."""
+        """Return the sum as bytes (docs/sketches.md), the same for equal sums."""
         counts = _BODY.pack(self.dimension, self.n, self.n_zero, self.n_invalid, self.n_null)
         return seal(_TAG, _VERSION, counts + self.total.astype("<i8").tobytes())
 
