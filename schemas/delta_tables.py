@@ -1,0 +1,347 @@
+"""The Delta audit tables, each as data: what a row is, where each column comes from, and what must hold of it.
+
+Source: spec G1 (model cards), G2 (audit tables), G6 (dead letters in Delta: place, length, SHA-256 and a masked prefix,
+never the bytes).
+"""
+
+from collections.abc import Iterable
+
+from schemas.alerts import SCHEMA_VERSION as ALERT_SCHEMA_VERSION
+from schemas.alerts import AlertState
+from schemas.dead_letters import Reason
+from schemas.delta import Check, Column, DeltaTable, Wire, literal
+from schemas.status import Status
+
+VERDICT_SCHEMA_VERSION = 1
+MASKED_PREFIX_BYTES = 64
+
+# \z, not $: Java's $ also matches before a last line break.
+_RECORD_ID = r"^[0-9a-f]{32}\z"
+_FINGERPRINT = r"^[0-9a-f]{16}\z"
+_SHA256 = r"^[0-9a-f]{64}\z"
+_CONTENT_DIGEST = r"^sha256:[0-9a-f]{64}\z"
+_FINITE = "({0} > double('-infinity') AND {0} < double('infinity'))"  # false for NaN: Spark orders it above infinity
+
+
+def _read(
+    wire: Wire, field: str, comment: str, *, name: str = "", nullable: bool = False, otherwise: str = ""
+) -> Column:
+    return Column(name or field, wire.delta_type, comment, nullable, field, wire, otherwise or None)
+
+
+def _made(name: str, sql_type: str, comment: str, sql: str | None = None, *, nullable: bool = False) -> Column:
+    return Column(name, sql_type, comment, nullable, sql=sql)
+
+
+def _matches(column: str, pattern: str, must: str) -> Check:
+    return Check(column, "form", must, f"{column} RLIKE {literal(pattern)}")
+
+
+def _one_of(column: str, values: Iterable[str]) -> Check:
+    known = ", ".join(map(literal, values))
+    return Check(column, "known", f"must be one of {known}", f"{column} IN ({known})")
+
+
+def _in_unit_interval(column: str) -> Check:
+    return Check(column, "range", "must be null or in 0 to 1", f"{column} IS NULL OR {column} BETWEEN 0 AND 1")
+
+
+def _finite(column: str) -> Check:
+    return Check(column, "finite", "must be null or finite", f"{column} IS NULL OR {_FINITE.format(column)}")
+
+
+def _not_negative(column: str) -> Check:
+    return Check(column, "not_negative", "must be 0 or more", f"{column} >= 0")
+
+
+def _only_when_ok(column: str) -> Check:
+    """A figure stands exactly where the status is ok: nothing else is ever shown as a pass."""
+    must = "must be null exactly where status is not ok"
+    return Check(column, "only_when_ok", must, f"({column} IS NOT NULL) = (status = {literal(Status.OK)})")
+
+
+def place_id_sql(
+    topic: str = "topic", partition: str = "partition", offset: str = "offset", timestamp: str = "timestamp"
+) -> str:
+    """Return SQL for the id of a record by its place: these columns, hashed.
+
+    The timestamp is part of it: a topic that was deleted and made anew has the same offsets again.
+    """
+    place = f"concat_ws('/', {topic}, {partition}, {offset}, unix_millis({timestamp}))"
+    return f"substr(sha2({place}, 256), 1, 32)"
+
+
+def masked_prefix_sql(payload: str) -> str:
+    """Return SQL for the masked prefix of the binary expression `payload`: its shape, and nothing of its content."""
+    text = f"decode(substring({payload}, 1, {MASKED_PREFIX_BYTES}), 'ISO-8859-1')"
+    return f"regexp_replace(regexp_replace(regexp_replace({text}, '[A-Za-z]', 'a'), '[0-9]', '0'), '[^ -~]', '.')"
+
+
+_PLACE = (
+    _made("kafka_topic", "STRING", "Topic of the record", "topic"),
+    _made("kafka_partition", "INT", "Partition of the record", "partition"),
+    _made("kafka_offset", "BIGINT", "Offset of the record", "offset"),
+    _made("kafka_timestamp", "TIMESTAMP", "Timestamp of the record on Kafka", "timestamp"),
+    _made("content_sha256", "STRING", "SHA-256 of the whole record value, hex", "sha2(coalesce(value, X''), 256)"),
+    _made("batch_key", "STRING", "The batch of the audit job that wrote the row; joins batches", "{batch_key}"),
+)
+_DAY = _made("day", "DATE", "UTC day, the partition")
+
+
+VERDICTS = DeltaTable(
+    name="verdicts",
+    comment="One row a judged window: test, figures, counts, and the configuration, reference and card behind it",
+    topic="verdicts",
+    key="verdict_id",
+    time="window_end",
+    statistics=("window_start", "monitor", "feature"),
+    columns=(
+        _read(Wire.TEXT, "verdict_id", "Hash of series, window end, configuration and reference"),
+        _read(Wire.TEXT, "series_key", "Canonical JSON of monitor, feature and labels"),
+        _read(Wire.TEXT, "monitor", "The monitor that judged"),
+        _read(Wire.TEXT, "feature", "The feature judged"),
+        _read(Wire.LABELS, "series", "Group-by labels of the series"),
+        _read(Wire.INSTANT, "window_start", "Start of the window, inclusive"),
+        _read(Wire.INSTANT, "window_end", "End of the window, exclusive"),
+        _read(Wire.NUMBER, "slide_seconds", "Distance of two windows"),
+        _read(Wire.TEXT, "test", "The statistical test"),
+        _read(Wire.TEXT, "method", "How p was computed"),
+        _read(Wire.TEXT, "status", "ok, or why there are no figures"),
+        _read(Wire.NUMBER, "statistic", "The test's statistic, null where status is not ok", nullable=True),
+        _read(Wire.NUMBER, "p_value", "p, null where status is not ok", nullable=True),
+        _read(Wire.NUMBER, "log10_p_value", "log10 of p, finite where p is 0", nullable=True),
+        _read(Wire.NUMBER, "effect", "Effect size, null where status is not ok", nullable=True),
+        _read(Wire.NUMBER, "published_score", "(p < alpha) * (1 - p)", nullable=True),
+        _read(Wire.NUMBER, "alpha", "A window with p below it counts as drifted"),
+        _read(Wire.NUMBER, "min_effect", "A smaller effect is no drift"),
+        _read(Wire.FLAG, "drifted", "Whether the window drifted, null where unknown", nullable=True),
+        _read(Wire.INTEGER, "n_reference", "Reference values, nulls apart"),
+        _read(Wire.INTEGER, "n_reference_null", "Null or NaN reference values"),
+        _read(Wire.INTEGER, "n_window", "Window values, nulls apart"),
+        _read(Wire.INTEGER, "n_window_null", "Null or NaN window values"),
+        _read(Wire.INTEGER, "n_infinite", "Infinite window values"),
+        _read(Wire.TEXT, "config_digest", "Digest of the monitor's configuration"),
+        _read(Wire.TEXT, "reference_digest", "Digest of the reference profile"),
+        _read(Wire.TEXT, "model_card_digest", "Digest of the model card; joins model_cards"),
+        _read(Wire.JSON, "evidence", "Evidence as JSON text"),
+        _read(Wire.INTEGER, "schema_version", "Version of the record's schema"),
+        *_PLACE,
+        _DAY,
+    ),
+    checks=(
+        _matches("verdict_id", _RECORD_ID, "must be 32 hex digits"),
+        Check("window_end", "after_start", "must be after window_start", "window_end > window_start"),
+        Check(
+            "slide_seconds", "positive", "must be above 0", f"slide_seconds > 0 AND {_FINITE.format('slide_seconds')}"
+        ),
+        _one_of("status", Status),
+        _in_unit_interval("statistic"),
+        _in_unit_interval("p_value"),
+        _finite("log10_p_value"),
+        _finite("effect"),
+        _in_unit_interval("published_score"),
+        *map(_only_when_ok, ("statistic", "p_value", "log10_p_value", "effect", "published_score", "drifted")),
+        Check("alpha", "range", "must be above 0 and below 1", "alpha > 0 AND alpha < 1"),
+        Check("min_effect", "range", "must be in 0 to 1", "min_effect BETWEEN 0 AND 1"),
+        *map(_not_negative, ("n_reference", "n_reference_null", "n_window", "n_window_null", "n_infinite")),
+        *(
+            _matches(column, _CONTENT_DIGEST, "must be sha256: and 64 hex digits")
+            for column in ("config_digest", "reference_digest", "model_card_digest")
+        ),
+        Check(
+            "schema_version",
+            "known",
+            f"must be {VERDICT_SCHEMA_VERSION}",
+            f"schema_version = {VERDICT_SCHEMA_VERSION}",
+        ),
+    ),
+)
+
+ALERTS = DeltaTable(
+    name="alerts",
+    comment="One row a transition of an alert: firing or resolved, with the windows that made it",
+    topic="alerts",
+    key="alert_id",
+    time="starts_at",
+    statistics=("updated_at", "fingerprint", "state"),
+    columns=(
+        _read(Wire.TEXT, "alert_id", "Hash of fingerprint, start and state"),
+        _read(Wire.TEXT, "state", "firing or resolved"),
+        _read(Wire.TEXT, "fingerprint", "Alertmanager's fingerprint of the labels"),
+        _read(Wire.LABELS, "labels", "Alert labels"),
+        _read(Wire.LABELS, "annotations", "Summary, description, runbook"),
+        _read(Wire.INSTANT, "startsAt", "End of the window that made it fire", name="starts_at"),
+        _read(Wire.INSTANT, "endsAt", "Ahead while firing; the resolution once resolved", name="ends_at"),
+        _read(Wire.INSTANT, "updatedAt", "End of the window that made this transition", name="updated_at"),
+        _read(Wire.INSTANT, "active_at", "End of the first window of the streak that fired"),
+        _read(Wire.TEXT, "generatorURL", "Where the alert comes from", name="generator_url"),
+        _read(Wire.TEXT, "monitor", "The monitor that judged"),
+        _read(Wire.TEXT, "feature", "The feature judged"),
+        _read(Wire.LABELS, "series", "Group-by labels of the series"),
+        _read(Wire.TEXT, "model_card_digest", "Digest of the model card; joins model_cards"),
+        _read(Wire.JSON, "evidence", "The windows that argued for it, as JSON text"),
+        _read(Wire.INTEGER, "schema_version", "Version of the record's schema"),
+        *_PLACE,
+        _DAY,
+    ),
+    checks=(
+        _matches("alert_id", _RECORD_ID, "must be 32 hex digits"),
+        _one_of("state", AlertState),
+        _matches("fingerprint", _FINGERPRINT, "must be 16 hex digits"),
+        Check("active_at", "before_start", "must not be after startsAt", "active_at <= starts_at"),
+        Check("ends_at", "after_start", "must not be before startsAt", "ends_at >= starts_at"),
+        Check("updated_at", "after_start", "must not be before startsAt", "updated_at >= starts_at"),
+        _matches("model_card_digest", _CONTENT_DIGEST, "must be sha256: and 64 hex digits"),
+        Check(
+            "schema_version",
+            "known",
+            f"must be {ALERT_SCHEMA_VERSION}",
+            f"schema_version = {ALERT_SCHEMA_VERSION}",
+        ),
+    ),
+)
+
+DEAD_LETTERS = DeltaTable(
+    name="dead_letters",
+    comment="One row a record or span that could not be used: place, reason, length, digest, masked prefix; no bytes",
+    topic="dead_letters",
+    key="dead_letter_id",
+    time="source_timestamp",
+    statistics=("reason", "source_topic", "source_offset"),
+    unstored=(("payload_base64", Wire.TEXT),),
+    columns=(
+        _read(Wire.TEXT, "dead_letter_id", "Hash of job, place and reason"),
+        _read(Wire.TEXT, "reason", "Why it could not be used"),
+        _read(Wire.TEXT, "detail", "Field and fault, never a value"),
+        _read(Wire.TEXT, "job", "The job that could not use it"),
+        _read(Wire.TEXT, "topic", "Topic it came from", name="source_topic"),
+        _read(Wire.INTEGER, "partition", "Partition it came from", name="source_partition"),
+        _read(Wire.INTEGER, "offset", "Offset it came from", name="source_offset"),
+        _read(Wire.INTEGER, "index", "Span within the message, -1 for the whole message", name="span_index"),
+        _read(
+            Wire.EPOCH_MS,
+            "kafka_timestamp_ms",
+            "Kafka timestamp of the source record; 1970-01-01 where unknown",
+            name="source_timestamp",
+            otherwise="0",
+        ),
+        _read(Wire.EPOCH_MS, "event_time_ms", "Event time, where it could be read", name="event_time", nullable=True),
+        _read(Wire.INTEGER, "length", "Bytes of the whole payload"),
+        _read(Wire.TEXT, "sha256", "SHA-256 of the whole payload, hex"),
+        _read(Wire.FLAG, "truncated", "Whether the payload on Kafka is cut"),
+        _made(
+            "masked_prefix",
+            "STRING",
+            f"First {MASKED_PREFIX_BYTES} bytes: letters as a, digits as 0, unprintables as .",
+            masked_prefix_sql("try_to_binary({record}.payload_base64, 'base64')"),
+        ),
+        *_PLACE,
+        _DAY,
+    ),
+    checks=(
+        _matches("dead_letter_id", _RECORD_ID, "must be 32 hex digits"),
+        _one_of("reason", Reason),
+        _not_negative("source_partition"),
+        _not_negative("source_offset"),
+        Check("span_index", "range", "must be -1 or more", "span_index >= -1"),
+        _not_negative("length"),
+        _matches("sha256", _SHA256, "must be 64 hex digits"),
+        Check(
+            "masked_prefix",
+            "masked",
+            f"must be a masked prefix of at most {MASKED_PREFIX_BYTES} bytes",
+            f"length(masked_prefix) <= {MASKED_PREFIX_BYTES} AND NOT masked_prefix RLIKE '[b-zA-Z1-9]'",
+        ),
+    ),
+)
+
+BOOKS = DeltaTable(
+    name="books",
+    comment="One row a book entry: how many records of a kind a job counted since the entry before",
+    topic="books",
+    key="book_id",
+    time="kafka_timestamp",
+    statistics=("job", "kind", "count"),
+    columns=(
+        _made("book_id", "STRING", "Hash of the entry's place and timestamp on Kafka", place_id_sql()),
+        _read(Wire.TEXT, "job", "The job that counted"),
+        _read(Wire.TEXT, "monitor", "The monitor, where a job counts for each", nullable=True),
+        _read(Wire.TEXT, "kind", "What was counted"),
+        _read(Wire.INTEGER, "count", "How many"),
+        _read(Wire.EPOCH_MS, "window_end_ms", "End of the counting interval", name="window_end"),
+        *_PLACE,
+        _DAY,
+    ),
+    checks=(_not_negative("count"),),
+)
+
+QUARANTINE = DeltaTable(
+    name="quarantine",
+    comment="One row a record that broke its table's schema or constraints, kept whole and out of the way",
+    key="quarantine_id",
+    time="kafka_timestamp",
+    statistics=("kafka_topic", "kafka_offset"),
+    columns=(
+        _made("quarantine_id", "STRING", "Hash of the record's place and timestamp on Kafka"),
+        _made("reason", "STRING", "The first fault: column and what belongs there"),
+        _made("faults", "ARRAY<STRING>", "All faults found"),
+        _made("raw", "STRING", "The record's value, written as raw_encoding says", nullable=True),
+        _made("raw_encoding", "STRING", "utf-8, base64 (it is no UTF-8) or masked (a dead letter's prefix)"),
+        _made("length", "BIGINT", "Bytes of the value"),
+        *_PLACE,
+        _DAY,
+    ),
+    checks=(_one_of("raw_encoding", ("utf-8", "base64", "masked")), _not_negative("length")),
+)
+
+MODEL_CARDS = DeltaTable(
+    name="model_cards",
+    comment="One row a version of a model card that anything was judged under",
+    key="model_card_digest",
+    time="registered_at",
+    statistics=("name", "version"),
+    columns=(
+        _made("model_card_digest", "STRING", "Digest of the card's canonical JSON"),
+        _made("name", "STRING", "The model's name"),
+        _made("version", "STRING", "The card's version"),
+        _made("schema_version", "STRING", "Version of the ModelCard schema"),
+        _made("owners", "ARRAY<STRING>", "Who answers for the model"),
+        _made("signature_status", "STRING", "unsigned, signed or verified"),
+        _made("card", "STRING", "The whole card as canonical JSON"),
+        _made("registered_at", "TIMESTAMP", "When the audit job first met it"),
+        _DAY,
+    ),
+    checks=(_matches("model_card_digest", _CONTENT_DIGEST, "must be sha256: and 64 hex digits"),),
+)
+
+BATCHES = DeltaTable(
+    name="batches",
+    comment="One row a topic of each batch of the audit job: what was read, and where every row of it went",
+    key="batch_key",
+    time="written_at",
+    statistics=("kafka_topic",),
+    columns=(
+        _made("batch_key", "STRING", "Hash of checkpoint, batch and topic"),
+        _made("checkpoint_id", "STRING", "The checkpoint's identity; a new one starts over from the first record"),
+        _made("batch_id", "BIGINT", "Number of the batch under that checkpoint"),
+        _made("kafka_topic", "STRING", "The topic"),
+        _made("rows_read", "BIGINT", "Records read"),
+        _made("rows_inserted", "BIGINT", "Rows this batch put into the table"),
+        _made("rows_already_there", "BIGINT", "Records whose row was there before, with the same content"),
+        _made("rows_quarantined", "BIGINT", "Records put into quarantine"),
+        _made("written_at", "TIMESTAMP", "When the figures were written"),
+        _DAY,
+    ),
+    checks=(
+        Check(
+            "rows_read",
+            "balance",
+            "must be the sum of the other three",
+            "rows_read = rows_inserted + rows_already_there + rows_quarantined",
+        ),
+        *map(_not_negative, ("rows_inserted", "rows_already_there", "rows_quarantined")),
+    ),
+)
+
+TABLES = (VERDICTS, ALERTS, DEAD_LETTERS, BOOKS, QUARANTINE, MODEL_CARDS, BATCHES)
+TOPIC_TABLES = tuple(table for table in TABLES if table.topic)
