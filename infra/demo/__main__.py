@@ -24,11 +24,12 @@ MONITORS = CONF / "monitors.yaml"
 CARDS = sorted((CHECKOUT / "schemas" / "cards").glob("*.json"))
 WAIT_SECONDS = 150.0
 LINE_SECONDS = 15.0
+PAGE_WIDTH = 120  # where there is no terminal to ask
 ID_COLUMNS = {"verdicts": "verdict_id", "alerts": "alert_id", "dead_letters": "dead_letter_id"}
 QUESTIONS = {
     "how did each feature do?": """
         SELECT feature, count(*) AS windows, sum(CASE WHEN drifted THEN 1 ELSE 0 END) AS drifted,
-               round(max(statistic), 3) AS worst_d, min(log10_p_value) AS least_log10_p
+               round(max(statistic), 3) AS worst_d, round(min(log10_p_value), 1) AS least_log10_p
         FROM verdicts GROUP BY feature ORDER BY drifted DESC, feature""",
     "what fired, on what evidence, under which model card?": """
         SELECT a.feature, a.state, a.starts_at, c.name AS model_card, c.version
@@ -49,6 +50,8 @@ def main() -> int:
     parser.add_argument("--down", action="store_true", help="end the stack afterwards")
     arguments = parser.parse_args()
     console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = PAGE_WIDTH
     began = time.monotonic()
 
     def say(what: str) -> None:

@@ -25,8 +25,8 @@ ONE_PERCENT = 0.01
 DRIFT_FEATURE = "time_per_output_token_seconds"
 # Past the watermark bound of the monitors, so that the last windows close; within a window, so that none is empty.
 FLUSH_SECONDS = 180.0
-# The alert job commits with its checkpoints (5 s), the audit job with its batches (2 s and the time they take).
-SETTLE_SECONDS = 12.0
+# Longer than a checkpoint of the alert job (5 s): what it makes of the last verdicts is committed by then.
+SETTLE_SECONDS = 7.0
 JOB_START_SECONDS = 180.0
 
 
@@ -125,13 +125,16 @@ def wait_until_through(demo: Demo, report: ReplayReport, monitors: Monitors, tim
         time.sleep(1.0)
         facts = read_facts(kafka)
     say("waiting for alert and audit")
-    stable_since, before = time.monotonic(), ""
-    while time.monotonic() < deadline and time.monotonic() - stable_since < SETTLE_SECONDS:
-        now = _audit_topics(demo.audit_status)
-        if now != before:
-            stable_since, before = time.monotonic(), now
-        time.sleep(0.5)
-    return read_facts(kafka)
+    settled = time.monotonic()
+    while time.monotonic() < deadline:
+        now = read_facts(kafka)
+        if now.ids != facts.ids or not _audited(now, demo.audit_status):
+            settled = time.monotonic()
+        facts = now
+        if time.monotonic() - settled > SETTLE_SECONDS:
+            break
+        time.sleep(1.0)
+    return facts
 
 
 def _ingest_counts(kafka: KafkaClient) -> dict[str, int]:
@@ -144,9 +147,10 @@ def _all_judged(facts: Facts, monitors: Monitors) -> bool:
     return all(judged[name] and all(ends[name] <= set(found) for found in judged[name].values()) for name in ends)
 
 
-def _audit_topics(status: Path) -> str:
-    """What the audit job says it has read; empty until it says so."""
+def _audited(facts: Facts, status: Path) -> bool:
+    """Whether the audit job says that each record of the topics has found its place."""
     try:
-        return str(orjson.loads(status.read_bytes())["topics"])
-    except (FileNotFoundError, orjson.JSONDecodeError, KeyError):
-        return ""
+        topics = orjson.loads(status.read_bytes())["topics"]
+    except FileNotFoundError:
+        return False
+    return all(topics[topic]["read"] == sum(ids.values()) for topic, ids in facts.ids.items())

@@ -11,7 +11,7 @@ from infra.demo.facts import Facts
 from infra.demo.steps import Demo
 from infra.replay import ReplayReport
 from schemas.books import ingest_balance
-from schemas.times import rfc3339
+from schemas.times import epoch_ms, rfc3339
 
 Answer = tuple[str, list[str], list[tuple[Any, ...]]]
 
@@ -60,9 +60,12 @@ def _print_drift(console: Console, facts: Facts, report: ReplayReport) -> None:
     for drift in report.drifts:
         at = rfc3339(drift.event_time_ms)
         console.print(f"[bold]Drift[/]         {drift.feature} x {drift.amount:g} injected at {at}")
+    caused = {drift.feature: drift.event_time_ms for drift in report.drifts}
     for alert in facts.alerts:
         since = f"{alert['state']} since {alert['startsAt']}"
-        console.print(f"[bold]Alert[/]         {alert['feature']} {since} ({alert['fingerprint']})")
+        begun = caused.get(alert["feature"])
+        why = "the drift injected" if begun is not None and epoch_ms(alert["startsAt"]) >= begun else "not injected"
+        console.print(f"[bold]Alert[/]         {alert['feature']} {since}: {why} ({alert['fingerprint']})")
 
 
 def print_checks(console: Console, found: list[Check]) -> None:
