@@ -55,11 +55,11 @@ def free_attributes(attributes: Attributes, owners: int) -> tuple[pa.MapArray, i
     rows = np.flatnonzero((has_integer | has_real) & ~claimed[attributes.key_code])
     rows = rows[_last_of_each(attributes.owner[rows], attributes.key_code[rows], len(attributes.keys))]
     owner = attributes.owner[rows]
-    place = np.arange(len(rows)) - np.searchsorted(owner, owner)
-    kept = place < MAX_ATTRIBUTES
-    rows, owner = rows[kept], owner[kept]
-    numbers = np.where(has_integer[rows], _numbers(attributes.integer)[rows], _numbers(attributes.real)[rows])
     counts = np.bincount(owner, minlength=owners)
+    place = np.arange(len(rows)) - (np.cumsum(counts) - counts)[owner]
+    kept = place < MAX_ATTRIBUTES
+    rows, counts = rows[kept], np.minimum(counts, MAX_ATTRIBUTES)
+    numbers = np.where(has_integer[rows], _numbers(attributes.integer)[rows], _numbers(attributes.real)[rows])
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     # A null in the offsets marks a null map.
     offset_array = pa.array(offsets, pa.int32(), mask=np.append(counts == 0, False))
@@ -69,10 +69,12 @@ def free_attributes(attributes: Attributes, owners: int) -> tuple[pa.MapArray, i
 
 def _last_of_each(owner: Ints, code: Ints, codes: int) -> Ints:
     """Return the places, ascending, of the last occurrence of each (owner, code)."""
-    pair = owner * max(codes, 1) + code
+    if len(owner) == 0:
+        return owner
+    pair = owner * codes + code
+    if (owner[-1] + 1) * codes <= 16 * len(pair) and np.bincount(pair).max() == 1:
+        return np.arange(len(pair))  # as nearly always: none twice, seen without sorting
     _, from_end = np.unique(pair[::-1], return_index=True)
-    if len(from_end) == len(pair):
-        return np.arange(len(pair))
     return np.sort(len(pair) - 1 - from_end)
 
 

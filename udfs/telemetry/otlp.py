@@ -83,7 +83,7 @@ def _table(batch: SpanBatch) -> pa.Table:
     columns = {
         "trace_id": _hex(batch.trace_id),
         "span_id": _hex(batch.span_id),
-        "parent_span_id": pc.if_else(pa.array(batch.parent_id.any(axis=1)), _hex(batch.parent_id), None),
+        "parent_span_id": pc.if_else(pa.array(batch.has_parent), _hex(batch.parent_id), None),
         "event_time_ms": pa.array(batch.end_ns // NS_PER_MS),
         "start_time_ms": pa.array(batch.start_ns // NS_PER_MS),
         **fields,

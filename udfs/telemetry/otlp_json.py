@@ -93,26 +93,26 @@ def _attribute(pair: object) -> _Row | None:
         return None
     if type(value) is not dict:
         _reject("an attribute's value is no object")
-    text = flag = whole = number = list_text = None
-    if (content := value.get("stringValue")) is not None:
-        if key not in KNOWN_KEYS:
-            return None
-        text = content if type(content) is str else None
-    elif (content := value.get("intValue")) is not None:
-        whole = integer(content)
-    elif (content := value.get("doubleValue")) is not None:
+    if (content := value.get("doubleValue")) is not None:
         number = real(content)
-    elif key not in KNOWN_KEYS:
-        return None
-    elif (content := value.get("boolValue")) is not None:
+        return key, None, None, None, number, None, number is None
+    if (content := value.get("intValue")) is not None:
+        whole = integer(content)
+        return key, None, None, whole, None, None, whole is None
+    return _not_numeric(key, value) if key in KNOWN_KEYS else None
+
+
+def _not_numeric(key: str, value: dict[str, Any]) -> _Row | None:
+    if (content := value.get("stringValue")) is not None:
+        text = content if type(content) is str else None
+        return key, text, None, None, None, None, text is None
+    if (content := value.get("boolValue")) is not None:
         flag = content if type(content) is bool else None
-    elif (content := value.get("arrayValue")) is not None:
-        list_text = _first_text(content) if key in LIST_KEYS else None
-        return key, None, None, None, None, list_text, True
-    elif value.get("kvlistValue") is None and value.get("bytesValue") is None:
-        return None
-    is_other = text is None and flag is None and whole is None and number is None
-    return key, text, flag, whole, number, None, is_other
+        return key, None, flag, None, None, None, flag is None
+    if (content := value.get("arrayValue")) is not None:
+        return key, None, None, None, None, _first_text(content) if key in LIST_KEYS else None, True
+    is_other = value.get("kvlistValue") is not None or value.get("bytesValue") is not None
+    return (key, None, None, None, None, None, True) if is_other else None
 
 
 def _first_text(content: Any) -> str | None:

@@ -19,7 +19,7 @@ from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
 from schemas.semconv import LIST_KEYS
 from udfs.telemetry import span_checks
 from udfs.telemetry.otlp_descriptor import span_bytes_reader, span_reader
-from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Attributes, Bools, Bytes, Ints, SpanBatch
+from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Attributes, Bools, Bytes, Ints, SpanBatch, is_zero
 
 UNREADABLE = "not a protobuf ExportTraceServiceRequest"
 SEARCH_FAN_OUT = 16
@@ -154,9 +154,8 @@ def _faulty(spans: pa.StructArray) -> Bools:
     faulty |= span_checks.time_faults(_uint64(spans, "start_time_unix_nano"), _uint64(spans, "end_time_unix_nano"))
     sound = np.flatnonzero(~faulty)
     rows = spans if len(sound) == len(spans) else spans.take(pa.array(sound))
-    zero = ~_fixed(rows.field("trace_id"), TRACE_ID_BYTES).any(axis=1)
-    zero |= ~_fixed(rows.field("span_id"), SPAN_ID_BYTES).any(axis=1)
-    faulty[sound] = zero
+    zero = is_zero(_fixed(rows.field("trace_id"), TRACE_ID_BYTES))
+    faulty[sound] = zero | is_zero(_fixed(rows.field("span_id"), SPAN_ID_BYTES))
     return faulty
 
 

@@ -17,6 +17,13 @@ TRACE_ID_BYTES = 16
 SPAN_ID_BYTES = 8
 
 
+def is_zero(ids: Bytes) -> Bools:
+    """Return which of the ids, uint8 (n, 8 or 16), are all zero. As words: many times faster than `any` over bytes."""
+    words = ids.view(np.int64)
+    zero: Bools = words[:, 0] == 0
+    return zero if words.shape[1] == 1 else zero & (words[:, 1] == 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Attributes:
     """Attributes of many owners (spans or resources) in long form; all columns have one length.
@@ -68,3 +75,8 @@ class SpanBatch:
 
     def __len__(self) -> int:
         return len(self.message_index)
+
+    @property
+    def has_parent(self) -> Bools:
+        """Rows that name a parent."""
+        return ~is_zero(self.parent_id)

@@ -49,7 +49,7 @@ def span_tree(batch: SpanBatch, is_genai: Bools) -> SpanTree:
 def parent_rows(batch: SpanBatch) -> Ints:
     """Return the row of each span's parent in the same message and trace, or NONE; circles are cut."""
     parent = np.full(len(batch), NONE, dtype=np.int64)
-    has_parent = np.flatnonzero(batch.parent_id.any(axis=1))
+    has_parent = np.flatnonzero(batch.has_parent)
     if len(has_parent) == 0:
         return parent
     as_numbers = batch.parent_id[has_parent].copy().view(np.int64).ravel()
