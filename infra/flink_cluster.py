@@ -117,6 +117,8 @@ class FlinkCluster:
             # that code and not what the job shipped.
             folder=self.folder,
             stop_order=order,
+            # Beam logs the environment of a worker when it starts one.
+            sees_secrets=False,
         )
 
     def _megabytes(self, key: str) -> int:

@@ -5,6 +5,7 @@ process does. The environment is not written down, since it may hold secrets.
 """
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,12 +17,17 @@ import psutil
 from infra import process as processes
 from infra.process import RUN_VARIABLE, SERVICE_VARIABLE, Identity
 
+_HARMLESS = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|LD_LIBRARY_PATH|JAVA_HOME|OPENBLAS_\w+|OMP_\w+|SLACKTIDE_CI_RUN"
+)
+
 
 @dataclass(frozen=True)
 class Service:
     """A process that should run. `environment` is added to the starter's and holds no secrets.
 
-    `stop_order`: services with higher numbers are ended first.
+    With `sees_secrets` false, only variables known to be harmless are taken from the starter: for processes that print
+    their environment. `stop_order`: services with higher numbers are ended first.
     """
 
     name: str
@@ -31,10 +37,14 @@ class Service:
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
     stop_order: int = 0
+    sees_secrets: bool = True
 
     def start(self, inherited: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start it and note which process it is. `inherited` is the environment to start from (default: ours)."""
-        environment = {**(os.environ if inherited is None else inherited), **self.environment}
+        environment = dict(os.environ if inherited is None else inherited)
+        if not self.sees_secrets:
+            environment = {name: value for name, value in environment.items() if _HARMLESS.fullmatch(name)}
+        environment |= self.environment
         environment |= {RUN_VARIABLE: str(self.run), SERVICE_VARIABLE: self.name}
         started = processes.start(self.argv, log=self.log, environment=environment, folder=self.folder)
         identity = processes.identity_of(started.pid)
@@ -77,6 +87,7 @@ class Service:
                 "environment": dict(self.environment),
                 "folder": str(self.folder) if self.folder else None,
                 "stop_order": self.stop_order,
+                "sees_secrets": self.sees_secrets,
             },
         )
 

@@ -5,6 +5,7 @@ first ends the Python workers that a TaskManager ended by force left behind. A s
 after 1, 2, 4... up to 30 seconds. The environment of each process is kept in memory only, since it may hold secrets.
 """
 
+import contextlib
 import logging
 import signal
 import subprocess
@@ -54,10 +55,11 @@ class Supervisor:
     def _remember(self, name: str, main: psutil.Process, now: float) -> None:
         since = self._alive_since.setdefault(name, now)
         if name not in self._environments:
-            try:
-                self._environments[name] = main.environ()
-            except psutil.Error:
-                return
+            with contextlib.suppress(psutil.Error):
+                environment = main.environ()
+                # Right after a process is made its environment still reads as empty.
+                if processes.RUN_VARIABLE in environment:
+                    self._environments[name] = environment
         if now - since > SETTLED_SECONDS:
             self._delay_seconds.pop(name, None)
 

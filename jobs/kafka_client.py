@@ -19,6 +19,8 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
+# Where flink-sql-connector-kafka keeps its copy of Kafka's classes; Java finds login modules by name only.
+_FLINK_SHADING = "org.apache.flink.kafka.shaded."
 _SECRET = re.compile(r"password|secret|token|jaas|\.pem$|key", re.IGNORECASE)
 
 
@@ -41,26 +43,33 @@ class KafkaClient:
         """Settings for confluent-kafka."""
         return {"bootstrap.servers": self.bootstrap_servers, **self.settings}
 
-    def for_java(self) -> dict[str, str]:
-        """Settings for the Java clients; PEM files and SASL credentials are translated."""
+    def for_java(self, shading: str = "") -> dict[str, str]:
+        """Settings for the Java clients; PEM files and SASL credentials are translated.
+
+        `shading` is put before the login module's class name, for a client whose classes were moved.
+        """
         java = {"bootstrap.servers": self.bootstrap_servers}
         rest = dict(self.settings)
-        java |= _java_sasl(rest)
+        java |= _java_sasl(rest, shading)
         java |= _java_ssl(rest)
         return java | rest
+
+    def for_flink(self) -> dict[str, str]:
+        """Settings for the client inside flink-sql-connector-kafka."""
+        return self.for_java(_FLINK_SHADING)
 
     def __repr__(self) -> str:
         shown = {k: "***" if _SECRET.search(k) else v for k, v in self.settings.items()}
         return f"KafkaClient({self.bootstrap_servers!r}, {shown!r})"
 
 
-def _java_sasl(rest: dict[str, str]) -> dict[str, str]:
+def _java_sasl(rest: dict[str, str], shading: str) -> dict[str, str]:
     """Take the SASL names out of `rest` and return Java's."""
     mechanism = rest.pop("sasl.mechanisms", None) or rest.pop("sasl.mechanism", None)
     username, password = rest.pop("sasl.username", None), rest.pop("sasl.password", None)
     java = {"sasl.mechanism": mechanism} if mechanism else {}
     if username is not None and password is not None and mechanism in _LOGIN_MODULES:
-        module = _LOGIN_MODULES[mechanism]
+        module = shading + _LOGIN_MODULES[mechanism]
         java["sasl.jaas.config"] = (
             f'{module} required username="{_jaas_escaped(username)}" password="{_jaas_escaped(password)}";'
         )

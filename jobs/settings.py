@@ -73,7 +73,7 @@ def source_options(settings: JobSettings, job: str, topic: str, fmt: dict[str, s
         "scan.startup.mode": "group-offsets",
         **fmt,
     }
-    return _options(options | {f"properties.{k}": v for k, v in settings.kafka.for_java().items()})
+    return _options(options | {f"properties.{k}": v for k, v in settings.kafka.for_flink().items()})
 
 
 def sink_options(settings: JobSettings, job: str, topic: str, fmt: dict[str, str]) -> str:
@@ -89,4 +89,4 @@ def sink_options(settings: JobSettings, job: str, topic: str, fmt: dict[str, str
         "properties.linger.ms": "5",
         **fmt,
     }
-    return _options(options | {f"properties.{k}": v for k, v in settings.kafka.for_java().items()})
+    return _options(options | {f"properties.{k}": v for k, v in settings.kafka.for_flink().items()})

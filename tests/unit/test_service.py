@@ -115,6 +115,20 @@ def test_what_ignores_the_request_is_ended_by_force(run: Path) -> None:
     assert processes.of_run(run) == []
 
 
+def test_one_that_prints_its_environment_sees_no_secret(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "hidden-value")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    main = service(run, environment={"COLOUR": "blue"}, sees_secrets=False)
+    main.start()
+    found = main.process()
+    assert found is not None
+    wait_for(lambda: "SLACKTIDE_RUN" in found.environ())  # reads as empty right after the start
+    environment = found.environ()
+    assert "KAFKA_PASSWORD" not in environment
+    assert (environment["LC_ALL"], environment["COLOUR"], environment["SLACKTIDE_RUN"]) == ("C.UTF-8", "blue", str(run))
+    assert environment["PATH"]
+
+
 def test_notes_are_read_back_in_starting_order_without_the_environment(run: Path) -> None:
     os.environ["SLACKTIDE_TEST_SECRET"] = "hidden-value"
     try:

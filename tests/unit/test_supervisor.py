@@ -40,6 +40,8 @@ def test_what_died_comes_back_with_the_environment_it_had(run: Path) -> None:
     driver = noted(run, "audit")
     started = driver.start({**os.environ, "KAFKA_PASSWORD": "only-in-memory"})
     supervisor = Supervisor(run)
+    while not driver.process().environ():  # type: ignore[union-attr]  # reads as empty right after the start
+        time.sleep(0.01)
     supervisor.step()
     kill(driver)
     started.wait()
@@ -47,7 +49,9 @@ def test_what_died_comes_back_with_the_environment_it_had(run: Path) -> None:
     again = driver.process()
     assert again is not None
     assert again.pid != started.pid
-    assert again.environ()["KAFKA_PASSWORD"] == "only-in-memory"
+    while not (environment := again.environ()):
+        time.sleep(0.01)
+    assert environment["KAFKA_PASSWORD"] == "only-in-memory"
     assert read_restarts(run) == {"audit": 1}
     assert not any(b"only-in-memory" in file.read_bytes() for file in run.rglob("*") if file.is_file())
 
