@@ -6,7 +6,7 @@ huge values too, and whatever was merged in whatever order. A zero is exact; an 
 its own and is exact.
 
 Memory: O(min(n, bins spanned)), 16 bytes a bin. A bin is 2 a wide: 1 ms to 1,000 s are 691 bins at a = 0.01. Nothing
-collapses, so the guarantee is never lost; the bound is float64 itself, 71,000 bins a sign at a = 0.01 and inversely
+collapses, so the guarantee is never lost; the bound is float64 itself, 72,700 bins a sign at a = 0.01 and inversely
 proportional to a. As bytes usually 2 or 3 a bin.
 
 Source: Masson, Rim & Lee, "DDSketch: A fast and fully-mergeable quantile sketch with relative-error guarantees", PVLDB

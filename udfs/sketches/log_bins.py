@@ -7,7 +7,7 @@ mirror the positive ones; zero and both infinities have a bin each. Keys ascend 
 Source: Masson, Rim & Lee, "DDSketch: A fast and fully-mergeable quantile sketch with relative-error guarantees", PVLDB
 12(12), 2019, section 2. Two things differ from the paper. A value belongs to the bin whose *computed* edges enclose it,
 and these are spaced for an accuracy 1e-12 better than asked, so the guarantee survives the rounding of logarithms. And
-nothing collapses: float64 spans 71,000 bins a sign at a = 0.01, and that is the bound.
+nothing collapses: float64 spans 72,700 bins a sign at a = 0.01, and that is the bound.
 """
 
 import math
