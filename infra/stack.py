@@ -70,6 +70,16 @@ class Stack:
             stop_order=100,
         )
 
+    @property
+    def warehouse(self) -> Path:
+        """The folder of the Delta tables."""
+        return self.run / "warehouse"
+
+    @property
+    def audit_status_file(self) -> Path:
+        """What the audit job says of itself (jobs/audit_status.py)."""
+        return self.run / "spark" / "audit.json"
+
     def processes(self) -> dict[str, psutil.Process | None]:
         """Return each service that should run, with its process while it lives; the supervisor last."""
         return {service.name: service.process() for service in [*load_services(self.run), self.supervisor]}

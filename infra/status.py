@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
+import orjson
 from confluent_kafka import KafkaException
 
 from infra.books import Books, read_books
@@ -35,7 +36,7 @@ class ProcessStatus:
 
 @dataclass(frozen=True)
 class StackStatus:
-    """One look at the stack. `problems` says in words what could not be asked."""
+    """One look at the stack. `audit` is what the audit job says of itself; `problems` is what could not be asked."""
 
     at_ms: int
     processes: list[ProcessStatus]
@@ -43,6 +44,7 @@ class StackStatus:
     jobs: list[JobStatus] = field(default_factory=list)
     lags: list[Lag] = field(default_factory=list)
     books: Books = field(default_factory=dict)
+    audit: dict[str, Any] | None = None
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -75,8 +77,18 @@ def stack_status(stack: Stack) -> StackStatus:
         jobs=jobs,
         lags=lags,
         books=books,
+        audit=_audit_status(stack),
         problems=problems,
     )
+
+
+def _audit_status(stack: Stack) -> dict[str, Any] | None:
+    """Return the audit job's own account; None before it has written one."""
+    try:
+        found: dict[str, Any] = orjson.loads(stack.audit_status_file.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return found
 
 
 def _asked(ask: Callable[[], Answer], otherwise: Answer, problems: list[str]) -> Answer:

@@ -8,7 +8,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from infra.errors import StackError
 from infra.flink_home import CLIENT_CONFIG, FlinkHome
 from infra.flink_rest import FlinkRest
 from infra.flink_run import Submission, flink_run
+from infra.paths import jars
 from infra.process import last_words
 from infra.service import Service, load_services
 from infra.stack import Stack
@@ -127,6 +128,17 @@ def newest_checkpoint(home: FlinkHome, name: str) -> str:
             return found[-1].parent.as_uri()
     remedy = "Submit without --resume to start fresh, or name a path with --from-savepoint"
     raise StackError(f"no checkpoint of {name} is kept under {home.folder}", remedy)
+
+
+def with_audit_defaults(request: JobRequest, stack: Stack) -> JobRequest:
+    """Return the request with the stack's own tables, jars and status file where the user named none."""
+    defaults = {
+        "--warehouse": str(stack.warehouse),
+        "--jars": str(jars("spark", stack.state)[0].parent),
+        "--status-file": str(stack.audit_status_file),
+    }
+    missing = [word for name, value in defaults.items() if not _value_of(name, request.args) for word in (name, value)]
+    return replace(request, args=(*missing, *request.args))
 
 
 def audit_service(request: JobRequest, stack: Stack, folder: Path) -> Service:

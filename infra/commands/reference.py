@@ -48,7 +48,15 @@ class Refused(click.ClickException):
     exit_code = 2
 
 
-@click.group(name="reference")
+GROUP_EXAMPLES = """
+\b
+Examples:
+  slacktide reference build --help
+  slacktide reference show --help
+"""
+
+
+@click.group(name="reference", epilog=GROUP_EXAMPLES)
 def command() -> None:
     """Build and show the reference profiles that drift is judged against."""
 

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import orjson
@@ -50,6 +51,8 @@ def _show(stack: Stack, status: StackStatus, console: Console) -> None:
     console.print(_process_table(status))
     if status.jobs:
         console.print(_job_table(status))
+    if status.audit:
+        console.print(_audit_table(status.audit))
     if status.books:
         console.print(_books_table(status))
     if status.ingest_balance is not None:
@@ -104,6 +107,15 @@ def _age(now_ms: int, then_ms: int | None) -> str:
     else:
         shown = f"{seconds:.0f} s"
     return f"{shown} ago" if then_ms <= now_ms else f"in {shown}"
+
+
+def _audit_table(audit: dict[str, Any]) -> Table:
+    title = f"Audit: {audit['state']}, tables in {audit['warehouse']}"
+    table = Table("topic", "read", "new", "already there", "quarantined", "lag", title=title, title_justify="left")
+    for topic, totals in audit["topics"].items():
+        figures = [totals.get(name) for name in ("read", "inserted", "already_there", "quarantined", "lag")]
+        table.add_row(topic, *("-" if figure is None else f"{figure:,}" for figure in figures))
+    return table
 
 
 def _books_table(status: StackStatus) -> Table:

@@ -22,6 +22,7 @@ Examples:
   slacktide submit drift --monitors monitors.yaml
   slacktide submit drift --monitors monitors.yaml --resume
   slacktide submit alert --parallelism 2
+  slacktide submit audit --model-card cards/chat.json
   slacktide submit drift --monitors monitors.yaml --jobmanager flink.example:8081 \\
       --bootstrap-servers kafka.example:9093 --kafka-config kafka.yaml --python /opt/slacktide/bin/python
   slacktide submit drift -- --help
@@ -65,16 +66,19 @@ def command(job: str, job_arguments: tuple[str, ...], state: Path, dry_run: bool
         kafka_config=options["kafka_config"],
         args=job_arguments,
     )
-    submit.validate(request)
     if job in submit.SPARK_JOBS:
         _start_driver(request, state, dry_run)
     else:
+        submit.validate(request)
         _submit(request, state, dry_run, options)
 
 
 def _start_driver(request: submit.JobRequest, state: Path, dry_run: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
-    service = submit.audit_service(request, required_stack(state), Path.cwd())
+    stack = required_stack(state)
+    request = submit.with_audit_defaults(request, stack)
+    submit.validate(request)
+    service = submit.audit_service(request, stack, Path.cwd())
     if dry_run:
         console.print(" ".join(service.argv))
         return

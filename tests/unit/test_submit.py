@@ -11,6 +11,8 @@ from infra import submit
 from infra.errors import StackError
 from infra.flink_home import CLIENT_CONFIG, FlinkHome
 from infra.flink_run import Submission
+from infra.stack import Stack
+from infra.stack_settings import load_settings
 from infra.submit import JobRequest
 from jobs.kafka_client import ConfigurationError
 
@@ -69,6 +71,17 @@ def test_a_second_copy_is_refused_with_the_remedy() -> None:
 
 def test_another_name_is_no_second_copy() -> None:
     submit.refuse_running([{"name": "slacktide-drift-b", "jid": "abc"}], "slacktide-drift", CLUSTER)
+
+
+def test_audit_takes_the_places_of_the_stack_where_none_are_named(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, load_settings(environment={}))
+    request = JobRequest("audit", KAFKA, CLUSTER, args=("--warehouse=/data/audit", "--trigger-seconds", "2"))
+    service = submit.audit_service(submit.with_audit_defaults(request, stack), stack, tmp_path)
+    line = " ".join(service.argv)
+    assert f"-m jobs.audit --bootstrap-servers {KAFKA} --jars " in line
+    assert f"--status-file {stack.audit_status_file} --warehouse=/data/audit --trigger-seconds 2" in line
+    assert line.count("--warehouse") == 1
+    assert (service.name, service.folder) == ("audit", tmp_path)
 
 
 def test_resume_finds_the_newest_of_the_last_run(tmp_path: Path) -> None:
