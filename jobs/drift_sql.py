@@ -16,10 +16,7 @@ _USABLE_MS = (
     f" <= `timestamp` + INTERVAL '{MAX_SKEW_MINUTES}' MINUTE THEN event_time_ms END"
 )
 _BOOKS = {"value.format": "json", "value.fields-include": "ALL"}
-_WINDOW_END_MS = (
-    "TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_end) * CAST(1000 AS BIGINT)"
-    " + EXTRACT(MILLISECOND FROM window_end)"
-)
+_WINDOW_END_MS = "UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000"
 
 
 def drift_statements(settings: JobSettings, monitors: Monitors, until_now: bool = False) -> list[str]:
@@ -86,7 +83,6 @@ def _monitor_statements(number: int, monitor: Monitor, watermark_bound_ms: int) 
         is_late=_late(monitor.slide_ms, watermark_bound_ms),
         slide=_interval(monitor.slide_ms),
         window=_interval(monitor.window_ms),
-        window_end_ms=_WINDOW_END_MS,
         labels=labels,
         # A series without a label is one of its own: the empty label.
         label_values="".join(f"COALESCE(`{label}`, '') AS `{label}`, " for label in monitor.group_by),

@@ -36,6 +36,8 @@ from udfs.statistics.ks import Method
 ATTRIBUTE = "attributes."
 # They name one request: a series for each would never fill a window.
 _NO_LABELS = frozenset({"trace_id", "span_id", "parent_span_id"})
+_INSTANTS = frozenset({"event_time_ms", "start_time_ms"})
+FEATURES = tuple(name for name in numeric_field_names() if name not in _INSTANTS)
 LABELS = tuple(f.name for f in request_fields() if f.type is FieldType.STRING and f.name not in _NO_LABELS)
 
 _FILE_FIELDS = {
@@ -141,14 +143,15 @@ def _check_label(place: Place, label: str) -> None:
 
 
 def _check_feature(place: Place, feature: str) -> None:
-    numeric = numeric_field_names()
-    if feature in numeric or (feature.startswith(ATTRIBUTE) and feature != ATTRIBUTE):
+    if feature in FEATURES or (feature.startswith(ATTRIBUTE) and feature != ATTRIBUTE):
         return
-    remedy = f"Numbers are {', '.join(numeric)}, and {ATTRIBUTE}NAME"
+    remedy = f"Use {', '.join(FEATURES)} or {ATTRIBUTE}NAME"
     known = {field.name: field.type for field in request_fields()}
+    if feature in numeric_field_names():
+        place.refuse(f"{feature} is an instant, which always moves on", remedy)
     if feature in known:
         place.refuse(f"{feature} is no number but {known[feature].value.flink}", remedy)
-    place.refuse(f"{feature!r} is no field of a request", nearest(feature, numeric, f", or {ATTRIBUTE}NAME"))
+    place.refuse(f"{feature!r} is no field of a request", nearest(feature, FEATURES, f" and {ATTRIBUTE}NAME"))
 
 
 def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> Monitor:

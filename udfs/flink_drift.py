@@ -33,9 +33,9 @@ class JudgeWindows(ScalarFunction):
     def __init__(self, tests: Sequence[WindowTest]) -> None:
         self.tests = tuple(tests)
 
-    def eval(self, window_ends_ms: "pd.Series[int]", *columns: "pd.Series[object]") -> "pd.Series[object]":
-        """Series of BIGINT, STRING (each label) and ARRAY<BYTES> (each feature) to a Series of ARRAY<STRING>."""
-        rows = zip(window_ends_ms, *columns, strict=True)
+    def eval(self, window_ends: "pd.Series[pd.Timestamp]", *columns: "pd.Series[object]") -> "pd.Series[object]":
+        """Series of TIMESTAMP(3), STRING (each label) and ARRAY<BYTES> (each feature) to a Series of ARRAY<STRING>."""
+        rows = zip(window_ends.astype("datetime64[ms]").astype("int64"), *columns, strict=True)
         return pd.Series([self._verdicts(int(end_ms), row) for end_ms, *row in rows], dtype=object)
 
     def _verdicts(self, window_end_ms: int, row: Sequence[object]) -> list[str]:

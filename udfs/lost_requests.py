@@ -19,6 +19,7 @@ NONE_SEEN = -1
 LOOK_BACK_RECORDS = 1000
 
 _SKIPPED = "the JSON reader could make no request of it"
+_EMPTY = "the record has no value"
 _GONE = "; the topic no longer holds its bytes"
 
 
@@ -70,7 +71,8 @@ class LostRequest:
         """
         for offset in self._skipped(records):
             record = records[self.partition, offset]
-            yield self._letter(record, topic, offset, Reason.MALFORMED_JSON, _SKIPPED)
+            reason, detail = (Reason.MALFORMED_JSON, _SKIPPED) if record.payload else (Reason.NO_VALUE, _EMPTY)
+            yield self._letter(record, topic, offset, reason, detail)
         if self.reason:
             record = records.get((self.partition, self.offset), Record(None, None))
             detail = (self.detail or "") + (_GONE if record.payload is None else "")

@@ -16,7 +16,7 @@ FROM HOP(TABLE sketches_{number}, DESCRIPTOR(window_time), {slide}, {window})
 GROUP BY {labels}window_start, window_end;
 CREATE TEMPORARY VIEW verdicts_{number} AS
 SELECT verdict
-FROM (SELECT judge_{number}({window_end_ms}, {judged}) AS verdicts FROM windows_{number})
+FROM (SELECT judge_{number}(window_end, {judged}) AS verdicts FROM windows_{number})
 CROSS JOIN UNNEST(verdicts) AS unnested (verdict);
 CREATE TEMPORARY VIEW sliced_{number} AS
 SELECT SUM(n) AS n, window_end
