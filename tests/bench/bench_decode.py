@@ -25,7 +25,7 @@ from udfs.telemetry.otlp import decode_spans
 from udfs.telemetry.otlp_descriptor import span_reader
 from udfs.telemetry.request_lines import request_json
 
-MESSAGES, SPANS, PASSES = 100, 64, 9
+MESSAGES, SPANS, PASSES = 100, 64, 15
 TARGET_US = 8.0
 END_MS = 1_700_000_000_000
 

@@ -15,7 +15,8 @@ from schemas.dead_letters import DeadLetter
 from schemas.requests import UNKNOWN_SERVICE, arrow_schema
 from schemas.semconv import EVIDENCE_FIELDS, OPERATION_KEYS, PHASE_SPANS, REQUEST_OPERATIONS
 from udfs.telemetry import otlp_json, otlp_proto
-from udfs.telemetry.field_values import field_values, first_text, free_attributes
+from udfs.telemetry.arrow_numpy import flags, valid
+from udfs.telemetry.field_values import FieldReader
 from udfs.telemetry.span_batch import Bools, Bytes, Ints, SpanBatch
 from udfs.telemetry.span_checks import NS_PER_MS
 from udfs.telemetry.span_tree import NONE, SpanTree, span_tree
@@ -74,8 +75,10 @@ def decode_spans(
 
 
 def _table(batch: SpanBatch) -> pa.Table:
-    fields, nulled = _fields(batch)
-    tree = span_tree(batch, _is_genai(batch, fields))
+    own = FieldReader(batch.attributes, len(batch))
+    shared = FieldReader(batch.resource_attributes, batch.resource_count)
+    fields = _inherited(own.fields(), shared.fields(), batch)
+    tree = span_tree(batch, _is_genai(batch, fields, own.first_text(OPERATION_KEYS)))
     is_error = batch.status == ERROR
     _fill_from_children(fields, batch, tree, is_error)
     seconds = (batch.end_ns - batch.start_ns) / NS_PER_SECOND
@@ -98,10 +101,9 @@ def _table(batch: SpanBatch) -> pa.Table:
         "kind": _named(KINDS, batch.kind),
         "status": _named(STATUSES, batch.status),
         "is_request": pa.array(tree.is_request),
+        "attributes": own.free_attributes(),
     }
-    columns["attributes"], dropped = free_attributes(batch.attributes, len(batch))
-    nulled = nulled | ({"attributes": dropped} if dropped else {})
-    counts = {"slacktide.lenient": batch.lenient, "slacktide.nulled": nulled}
+    counts = {"slacktide.lenient": batch.lenient, "slacktide.nulled": own.nulled + shared.nulled}
     metadata = {name: orjson.dumps(count, option=orjson.OPT_SORT_KEYS) for name, count in counts.items()}
     arrays = [
         columns[field.name] if field.name in columns else pa.nulls(len(batch), field.type) for field in SPAN_SCHEMA
@@ -109,30 +111,27 @@ def _table(batch: SpanBatch) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=SPAN_SCHEMA.with_metadata(metadata))
 
 
-def _fields(batch: SpanBatch) -> tuple[dict[str, pa.Array], dict[str, int]]:
-    """Return the fields that attributes give, a span's own before its resource's, and what was nulled."""
-    own = field_values(batch.attributes, len(batch))
-    shared = field_values(batch.resource_attributes, batch.resource_count)
-    columns = dict(own.columns)
+def _inherited(own: dict[str, pa.Array], shared: dict[str, pa.Array], batch: SpanBatch) -> dict[str, pa.Array]:
+    """Return the fields of spans, their own values before those of their resources."""
+    columns = dict(own)
     resource = pa.array(batch.resource)
-    for name, values in shared.columns.items():
+    for name, values in shared.items():
         inherited = values.take(resource)
         columns[name] = pc.coalesce(columns[name], inherited) if name in columns else inherited
-    return columns, dict(own.nulled + shared.nulled)
+    return columns
 
 
-def _is_genai(batch: SpanBatch, fields: dict[str, pa.Array]) -> Bools:
+def _is_genai(batch: SpanBatch, fields: dict[str, pa.Array], operation: pa.Array | None) -> Bools:
     """Return which spans are an LLM call: they say so, or, saying nothing, show it as a client or server."""
     by_evidence = np.zeros(len(batch), dtype=np.bool_)
     for name in EVIDENCE_FIELDS & fields.keys():
-        by_evidence |= _valid(fields[name])
+        by_evidence |= valid(fields[name])
     by_evidence &= (batch.kind == SERVER) | (batch.kind == CLIENT)
-    operation = first_text(batch.attributes, len(batch), OPERATION_KEYS)
     if operation is None:
         return by_evidence
     known = pc.is_in(pc.utf8_lower(operation), value_set=pa.array(sorted(REQUEST_OPERATIONS)))
-    says_so = known.to_numpy(zero_copy_only=False) & (batch.kind != PRODUCER) & (batch.kind != CONSUMER)
-    genai: Bools = np.where(_valid(operation), says_so, by_evidence)
+    says_so = flags(known) & (batch.kind != PRODUCER) & (batch.kind != CONSUMER)
+    genai: Bools = np.where(valid(operation), says_so, by_evidence)
     return genai
 
 
@@ -145,7 +144,7 @@ def _fill_from_children(fields: dict[str, pa.Array], batch: SpanBatch, tree: Spa
     order = children[::-1]
     order = np.concatenate([order[is_error[order]], order[~is_error[order]]])
     for name in fields.keys() - _OWN_FIELDS:
-        givers = order[_valid(fields[name])[order]]
+        givers = order[valid(fields[name])[order]]
         if name == "error_type":
             givers = givers[is_error[tree.request[givers]]]
         if len(givers):
@@ -175,11 +174,6 @@ def _filled(values: pa.Array | None, default: pa.Array | pa.Scalar, length: int)
     if values is not None:
         return pc.coalesce(values, default)
     return pa.repeat(default, length) if isinstance(default, pa.Scalar) else default
-
-
-def _valid(values: pa.Array) -> Bools:
-    valid: Bools = pc.is_valid(values).to_numpy(zero_copy_only=False)
-    return valid
 
 
 def _named(names: tuple[str, ...], numbers: Ints) -> pa.Array:

@@ -64,6 +64,7 @@ class _AttributeRows:
         columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * 7
         key, text, flag, whole, number, list_text, is_other = columns
         encoded = pa.array(key, pa.string()).dictionary_encode()
+        list_rows = [row for row, first in enumerate(list_text) if first is not None]
         return Attributes(
             owner=np.repeat(np.arange(len(self.lengths)), self.lengths),
             key_code=encoded.indices.to_numpy().astype(np.int64),
@@ -72,7 +73,8 @@ class _AttributeRows:
             flag=pa.array(flag, pa.bool_()),
             integer=pa.array(whole, pa.int64()),
             real=pa.array(number, pa.float64()),
-            list_text=pa.array(list_text, pa.string()),
+            list_rows=np.array(list_rows, dtype=np.int64),
+            list_texts=pa.array([list_text[row] for row in list_rows], pa.string()),
             is_other=np.array(is_other, dtype=np.bool_),
         )
 

@@ -18,6 +18,7 @@ from opentelemetry.proto.common.v1.common_pb2 import ArrayValue
 from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
 from schemas.semconv import LIST_KEYS
 from udfs.telemetry import span_checks
+from udfs.telemetry.arrow_numpy import numbers, valid
 from udfs.telemetry.otlp_descriptor import span_bytes_reader, span_reader
 from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Attributes, Bools, Bytes, Ints, SpanBatch, is_zero
 
@@ -181,8 +182,7 @@ def _parents(values: pa.BinaryArray) -> Bytes:
 
 
 def _status(status: pa.StructArray) -> Ints:
-    codes: Ints = pc.fill_null(status.field("code"), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    codes[~pc.is_valid(status).to_numpy(zero_copy_only=False)] = 0
+    codes: Ints = np.where(valid(status), numbers(status.field("code")), 0).astype(np.int64)
     return codes
 
 
@@ -198,12 +198,9 @@ def _attributes(lists: pa.ListArray) -> Attributes:
     keys: list[str] = encoded.dictionary.to_pylist()
     codes = encoded.indices.to_numpy().astype(np.int64)
     value = pairs.field("value")
-    lists_in = value.field("array_value")
-    is_other = np.zeros(len(pairs), dtype=np.bool_)
-    for name in ("array_value", "kvlist_value", "bytes_value"):
-        column = value.field(name)
-        if column.null_count < len(column):
-            is_other |= pc.is_valid(column).to_numpy(zero_copy_only=False)
+    is_list = valid(value.field("array_value"))
+    list_rows = _rows_of(codes, [code for code, key in enumerate(keys) if key in LIST_KEYS] if is_list.any() else [])
+    list_rows = list_rows[is_list[list_rows]]
     return Attributes(
         owner=np.repeat(np.arange(len(lists)), lengths),
         key_code=codes,
@@ -212,20 +209,24 @@ def _attributes(lists: pa.ListArray) -> Attributes:
         flag=value.field("bool_value"),
         integer=value.field("int_value"),
         real=value.field("double_value"),
-        list_text=_list_texts(lists_in, codes, keys),
-        is_other=is_other,
+        list_rows=list_rows,
+        list_texts=_first_texts(value.field("array_value").take(pa.array(list_rows))),
+        is_other=is_list | valid(value.field("kvlist_value")) | valid(value.field("bytes_value")),
     )
 
 
-def _list_texts(lists: pa.BinaryArray, codes: Ints, keys: list[str]) -> pa.Array:
-    """Return the first text of each list under one of LIST_KEYS, else null. Equal lists are read once."""
-    wanted = [code for code, key in enumerate(keys) if key in LIST_KEYS]
-    if lists.null_count == len(lists) or not wanted:
-        return pa.nulls(len(lists), pa.string())
-    skipped = pa.array(~np.isin(codes, wanted))
-    encoded = pc.if_else(skipped, pa.scalar(None, pa.binary()), lists).dictionary_encode()
-    texts = pa.array([_first_text(data) for data in encoded.dictionary.to_pylist()], pa.string())
-    return texts.take(encoded.indices)
+def _rows_of(codes: Ints, wanted: list[int]) -> Ints:
+    """Return the rows, ascending, that have one of the wanted codes."""
+    hits = np.zeros(len(codes), dtype=np.bool_)
+    for code in wanted:
+        hits |= codes == code
+    return np.flatnonzero(hits)
+
+
+def _first_texts(lists: pa.BinaryArray) -> pa.StringArray:
+    """Return the first text of each serialised ArrayValue, null without one. Equal lists are read once."""
+    encoded = lists.dictionary_encode()
+    return pa.array([_first_text(data) for data in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
 
 
 def _first_text(array_value: bytes) -> str | None:

@@ -31,7 +31,8 @@ class Attributes:
     `owner` is ascending: wire order is kept, owner by owner. `key_code` is an index into `keys`, whose entries are
     distinct. At most one of `text`, `flag`, `integer` and `real` is not null in a row. `is_other` marks values of
     another kind (lists, maps, bytes) and values that contradict their own kind; an empty value is none of these.
-    `list_text` is the first text of a list under one of schemas.semconv.LIST_KEYS.
+    `list_rows`, ascending, are the rows that hold a list under one of schemas.semconv.LIST_KEYS, and `list_texts` each
+    one's first text.
     """
 
     owner: Ints
@@ -41,7 +42,8 @@ class Attributes:
     flag: pa.Array
     integer: pa.Array
     real: pa.Array
-    list_text: pa.Array
+    list_rows: Ints
+    list_texts: pa.Array
     is_other: Bools
 
     def __len__(self) -> int:
