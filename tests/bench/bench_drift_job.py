@@ -1,0 +1,134 @@
+"""The drift job on one million requests from Kafka, beside a Flink job that only reads and parses them.
+
+Run with `python -m tests.bench.bench_drift_job`. Both are submitted with `flink run` to one standalone cluster, read
+one topic to its end, declare the same columns, and run at the same parallelism. Start-up (submission, first Python
+worker, last checkpoint) is told by a run over a topic of a few requests, and taken off. Exits with 1 when the drift
+job has less than 0.6 of the other's rate, or judged another number of windows than there are.
+"""
+
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import orjson
+from confluent_kafka import Producer
+
+from infra.follow import follow
+from jobs.monitors import load_monitors
+from schemas.model_card import CARDS_FOLDER
+from tests.bench.engines import Engines, engines
+from tests.bench.report import Row, at_least, print_table
+from tests.bench.trace_requests import TraceRequest, shifted, trace_requests
+from udfs.references.profile import ReferenceProfile
+
+REQUESTS, DISTINCT, FEW = 1_000_000, 200_000, 200
+RATE_PER_SECOND = 1000
+START_MS = 1_750_000_200_000  # on a slice's edge
+FEATURES = ("input_tokens", "output_tokens", "time_to_first_token_seconds", "time_per_output_token_seconds")
+ROUNDS = 3  # the least of these is taken: other processes only ever add time
+PEER = Path(__file__).with_name("read_only_job.py")
+LARGE, SMALL = "large-", "small-"
+TARGET = 0.6
+_runs = count()
+
+
+def load(bench: Engines, prefix: str, requests: Iterator[TraceRequest]) -> None:
+    """Write the requests to the topic, keyed as ingest keys them."""
+    bench.broker.create_topics(prefix=prefix)
+    producer = Producer(
+        {"bootstrap.servers": bench.broker.bootstrap_servers, "compression.type": "lz4", "linger.ms": 5,
+         "queue.buffering.max.messages": 200_000}
+    )  # fmt: skip
+    for request in requests:
+        while True:
+            try:
+                producer.produce(prefix + "requests", request.value, request.trace_id)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    if producer.flush(60):
+        raise RuntimeError("the broker did not take all requests")
+
+
+def repeated(distinct: list[TraceRequest], times: int) -> Iterator[TraceRequest]:
+    """Yield the requests over and over, each time where the time before ended."""
+    period_ms = round(len(distinct) / RATE_PER_SECOND * 1000)
+    for repetition in range(times):
+        for request in distinct:
+            yield shifted(request, repetition * period_ms)
+
+
+def write_monitors(folder: Path, sample: list[TraceRequest]) -> Path:
+    """One monitor as people have them: five minutes sliding by half a minute, four features, a series a tenant."""
+    bodies = [orjson.loads(request.value) for request in sample]
+    columns = {feature: [body[feature] for body in bodies] for feature in FEATURES}
+    reference = ReferenceProfile.build("bench", columns, source="the bench").save(folder)
+    card = next(iter(sorted(CARDS_FOLDER.glob("*.json"))))
+    monitor = {
+        "name": "bench",
+        "group_by": ["service_name", "model", "tenant"],
+        "features": list(FEATURES),
+        "window_seconds": 300,
+        "slide_seconds": 30,
+        "reference": reference.name,
+        "model_card": str(card),
+    }
+    file = folder / "monitors.yaml"
+    file.write_bytes(orjson.dumps({"monitors": [monitor]}))  # JSON is YAML
+    return file
+
+
+def seconds(bench: Engines, job: str | Path, prefix: str, monitors: Path, parallelism: int) -> float:
+    """How long one run takes that reads the topic from its beginning to its end."""
+    arguments = ["--bootstrap-servers", bench.broker.bootstrap_servers, "--topic-prefix", prefix]
+    arguments += ["--monitors", str(monitors), "--parallelism", str(parallelism), f"--name-suffix=-{next(_runs)}"]
+    return bench.run_to_end(job, [*arguments, "--until-now"])
+
+
+def rates(bench: Engines, monitors: Path, parallelism: int) -> tuple[float, float]:
+    """Requests a second of the drift job and of its peer, start-up apart; runs take turns."""
+    found: dict[tuple[str | Path, str], list[float]] = {}
+    for _ in range(ROUNDS):
+        for job in (PEER, "jobs.drift"):
+            for prefix in (SMALL, LARGE):
+                found.setdefault((job, prefix), []).append(seconds(bench, job, prefix, monitors, parallelism))
+    least = {run: min(times) for run, times in found.items()}
+    ours, peers = ((REQUESTS - FEW) / (least[job, LARGE] - least[job, SMALL]) for job in ("jobs.drift", PEER))
+    return ours, peers
+
+
+def verdicts_of_one_run(bench: Engines) -> int:
+    """How many verdicts stand on the topic, by one run."""
+    written = sum(1 for _ in follow(bench.kafka, LARGE + "verdicts", to_end=True))
+    ids = {orjson.loads(message.value())["verdict_id"] for message in follow(bench.kafka, LARGE + "verdicts", to_end=True)}
+    return len(ids) if written % len(ids) == 0 else -1
+
+
+def main() -> int:
+    """Measure, print, and return the exit status."""
+    with engines() as bench:
+        distinct = list(trace_requests(DISTINCT, RATE_PER_SECOND, START_MS))
+        monitors = write_monitors(bench.folder, distinct[:20_000])
+        load(bench, SMALL, iter(distinct[:FEW]))
+        load(bench, LARGE, repeated(distinct, REQUESTS // DISTINCT))
+        for job in (PEER, "jobs.drift"):  # the JVM compiles what is hot, once for both
+            seconds(bench, job, LARGE, monitors, parallelism=2)
+        rows = []
+        for parallelism in (1, 2):
+            ours, peer = rates(bench, monitors, parallelism)
+            target, reached = at_least(ours / peer, TARGET)
+            name = f"drift job, {REQUESTS:,} requests, parallelism {parallelism}"
+            rows.append(Row(name, "requests/s", ours, peer, None, ours / peer, target, reached))
+        n_tests = len(load_monitors(monitors).monitors[0].tests)
+        notes = [
+            "peer: a Flink job that reads and parses the same columns of the same topic; start-up taken off both",
+            f"{n_tests} features, window 300 s, slide 30 s, a series a tenant, {RATE_PER_SECOND:,} requests/s of event"
+            f" time, {len(distinct[0].value)} bytes a request; {verdicts_of_one_run(bench):,} verdicts",
+        ]
+        return 0 if print_table("Drift job on Kafka", rows, notes=notes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
