@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from infra.flink_rest import FlinkRest
 
 # Flink's "no watermark yet" (Long.MIN_VALUE) and "no more records" (Long.MAX_VALUE) are not instants.
 _INSTANTS = range(-(2**62), 2**62)
-
-_WATERMARKS = ("currentInputWatermark", "currentOutputWatermark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +42,7 @@ def _job_status(rest: FlinkRest, job: dict[str, Any]) -> JobStatus:
 
 
 def _slowest_watermark_ms(rest: FlinkRest, job_id: str) -> int | None:
-    """Return the lowest watermark that any task of the job has sent on or received."""
-    lowest: int | None = None
-    for vertex in rest.get(f"/jobs/{job_id}")["vertices"]:
-        path = f"/jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics"
-        names = [metric["id"] for metric in rest.get(path) if metric["id"].endswith(_WATERMARKS)]
-        for start in range(0, len(names), 20):
-            wanted = ",".join(quote(name, safe="") for name in names[start : start + 20])
-            for metric in rest.get(f"{path}?get={wanted}&agg=min"):
-                instant = int(metric["min"])
-                if instant in _INSTANTS and (lowest is None or instant < lowest):
-                    lowest = instant
-    return lowest
+    """Return the lowest watermark that any task of the job has received; sources have none of their own."""
+    vertices = [vertex["id"] for vertex in rest.get(f"/jobs/{job_id}")["vertices"]]
+    received = [int(w["value"]) for v in vertices for w in rest.get(f"/jobs/{job_id}/vertices/{v}/watermarks")]
+    return min((instant for instant in received if instant in _INSTANTS), default=None)

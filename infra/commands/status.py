@@ -14,7 +14,6 @@ from infra.lag import GROUP_PREFIX
 from infra.stack import Stack
 from infra.status import StackStatus, stack_status
 from schemas.books import IngestKind
-from schemas.times import rfc3339
 
 NOT_UP = 1
 EXAMPLES = """
@@ -83,8 +82,6 @@ def _job_table(status: StackStatus) -> Table:
         state = job.state if job.state == "RUNNING" else f"[red]{job.state}[/red]"
         checkpoint = _age(status.at_ms, job.last_checkpoint_ms)
         watermark = _age(status.at_ms, job.watermark_ms)
-        if job.watermark_ms is not None:
-            watermark += f" ({rfc3339(job.watermark_ms)[:19]}Z)"
         table.add_row(
             job.name.removeprefix(GROUP_PREFIX), state, str(job.restarts), checkpoint, "\n".join(lags) or "-", watermark
         )
