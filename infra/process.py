@@ -1,7 +1,7 @@
 """Processes that outlive us, told apart from strangers, and ended by id.
 
-Process ids recycle, so an id alone names nothing. A process of ours is (id, start time), and carries `SLACKTIDE_RUN` in
-its environment, which its children inherit: that finds workers whose parent died.
+Process ids recycle, so an id alone names nothing. A process of ours carries the run folder and its service's name in
+its environment, which no stranger does, and which its children inherit: that finds workers whose parent died.
 """
 
 import contextlib
@@ -10,7 +10,6 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -22,26 +21,25 @@ SERVICE_VARIABLE = "SLACKTIDE_SERVICE"
 _ERROR = re.compile(r"\b(ERROR|FATAL|Caused by:|\w+(Error|Exception):)")
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """One process for ever: its id and when it started (seconds since 1970)."""
+def find(pid: int, run: Path, service: str) -> psutil.Process | None:
+    """Return process `pid` while it lives and is what was started as `service` of `run`; None for anything else.
 
-    pid: int
-    started: float
-
-    def process(self) -> psutil.Process | None:
-        """Return the process while it lives; None when it ended, is a zombie, or the id now names another."""
-        try:
-            process = psutil.Process(self.pid)
-            alive = abs(process.create_time() - self.started) < 0.1 and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
+    Start times would not do: they are reckoned from the clock, which may be set.
+    """
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
             return None
-        return process if alive else None
+        environment = process.environ()
+        is_new = time.time() - process.create_time() < 5
+    except psutil.Error:
+        return None
+    # Right after a process is made its environment still reads as empty.
+    return process if _belongs(environment, run, service) or (is_new and not environment) else None
 
 
-def identity_of(pid: int) -> Identity:
-    """Return the identity of the living process `pid`. Raises psutil.NoSuchProcess."""
-    return Identity(pid, psutil.Process(pid).create_time())
+def _belongs(environment: Mapping[str, str], run: Path, service: str | None) -> bool:
+    return environment.get(RUN_VARIABLE) == str(run) and service in (None, environment.get(SERVICE_VARIABLE))
 
 
 def start(
@@ -100,8 +98,7 @@ def of_run(run: Path, service: str | None = None) -> list[psutil.Process]:
             zombie = process.status() == psutil.STATUS_ZOMBIE
         except (psutil.Error, OSError):
             continue
-        ours = environment.get(RUN_VARIABLE) == str(run) and service in (None, environment.get(SERVICE_VARIABLE))
-        if ours and not zombie and process.pid != os.getpid():
+        if _belongs(environment, run, service) and not zombie and process.pid != os.getpid():
             found.append(process)
     return found
 

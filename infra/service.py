@@ -15,7 +15,7 @@ import orjson
 import psutil
 
 from infra import process as processes
-from infra.process import RUN_VARIABLE, SERVICE_VARIABLE, Identity
+from infra.process import RUN_VARIABLE, SERVICE_VARIABLE
 
 _HARMLESS = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|LD_LIBRARY_PATH|JAVA_HOME|OPENBLAS_\w+|OMP_\w+|SLACKTIDE_CI_RUN"
@@ -47,17 +47,16 @@ class Service:
         environment |= self.environment
         environment |= {RUN_VARIABLE: str(self.run), SERVICE_VARIABLE: self.name}
         started = processes.start(self.argv, log=self.log, environment=environment, folder=self.folder)
-        identity = processes.identity_of(started.pid)
-        _write(_pid_file(self.run, self.name), {"pid": identity.pid, "started": identity.started})
+        _write(_pid_file(self.run, self.name), str(started.pid).encode())
         return started
 
     def process(self) -> psutil.Process | None:
         """Return its process while it lives."""
         try:
-            noted = orjson.loads(_pid_file(self.run, self.name).read_bytes())
-        except (OSError, orjson.JSONDecodeError):
+            pid = int(_pid_file(self.run, self.name).read_text())
+        except (OSError, ValueError):
             return None
-        return Identity(noted["pid"], noted["started"]).process()
+        return processes.find(pid, self.run, self.name)
 
     def family(self) -> list[psutil.Process]:
         """Return its process, its workers, and workers it left behind when it died.
@@ -78,18 +77,16 @@ class Service:
 
     def save(self) -> None:
         """Note in the run folder that it should run; a supervisor takes it up."""
-        _write(
-            _service_file(self.run, self.name),
-            {
-                "name": self.name,
-                "argv": self.argv,
-                "log": str(self.log),
-                "environment": dict(self.environment),
-                "folder": str(self.folder) if self.folder else None,
-                "stop_order": self.stop_order,
-                "sees_secrets": self.sees_secrets,
-            },
-        )
+        note = {
+            "name": self.name,
+            "argv": self.argv,
+            "log": str(self.log),
+            "environment": dict(self.environment),
+            "folder": str(self.folder) if self.folder else None,
+            "stop_order": self.stop_order,
+            "sees_secrets": self.sees_secrets,
+        }
+        _write(_service_file(self.run, self.name), orjson.dumps(note, option=orjson.OPT_INDENT_2))
 
     def forget(self) -> None:
         """Take back `save`."""
@@ -115,9 +112,9 @@ def _pid_file(run: Path, name: str) -> Path:
     return run / "services" / f"{name}.pid"
 
 
-def _write(file: Path, body: object) -> None:
+def _write(file: Path, body: bytes) -> None:
     """Write as one step, so that a reader never sees half a file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(file.suffix + ".part")
-    part.write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2))
+    part.write_bytes(body)
     part.replace(file)

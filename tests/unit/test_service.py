@@ -11,7 +11,6 @@ import psutil
 import pytest
 
 from infra import process as processes
-from infra.process import Identity
 from infra.service import Service, load_services
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(60)")
@@ -84,14 +83,14 @@ def test_another_run_and_another_service_are_not_its_family(
 def test_a_recycled_id_is_not_taken_for_ours(run: Path) -> None:
     stranger = subprocess.Popen(SLEEP)
     try:
-        noted = Identity(stranger.pid, psutil.Process(stranger.pid).create_time() - 100.0)
-        assert noted.process() is None
-        service(run).start()
-        pid_file = run / "services" / "sleeper.pid"
-        pid_file.write_text(f'{{"pid": {stranger.pid}, "started": {noted.started}}}')
-        service(run).stop()
+        wait_for(lambda: psutil.Process(stranger.pid).environ())
+        sleeper = service(run)
+        sleeper.start()
+        sleeper.stop()
+        (run / "services" / "sleeper.pid").write_text(str(stranger.pid))
+        assert sleeper.process() is None
+        sleeper.stop()
         assert stranger.poll() is None
-        assert processes.of_run(run) == []
     finally:
         stranger.kill()
         stranger.wait()
