@@ -20,7 +20,11 @@ from udfs.telemetry.span_batch import Attributes, Bools, Ints
 
 FIELD_TYPES = {field.name: field.type for field in REQUEST_FIELDS}
 BOOL_TEXTS = {"true": True, "false": False}
-_CLAIMED_KEYS = frozenset(alias.key for aliases in FIELD_ALIASES.values() for alias in aliases) | set(OPERATION_KEYS)
+_FIELDS_OF_KEY: dict[str, list[str]] = {}
+for _name, _aliases in FIELD_ALIASES.items():
+    for _alias in _aliases:
+        _FIELDS_OF_KEY.setdefault(_alias.key, []).append(_name)
+_CLAIMED_KEYS = _FIELDS_OF_KEY.keys() | set(OPERATION_KEYS)
 
 
 class FieldReader:
@@ -40,7 +44,8 @@ class FieldReader:
 
     def fields(self) -> dict[str, pa.Array]:
         """Return the column of each request field for which any owner has a value."""
-        columns = {name: self._column(aliases, FIELD_TYPES[name], name) for name, aliases in FIELD_ALIASES.items()}
+        named = {name for key in self._rows for name in _FIELDS_OF_KEY.get(key, ())}
+        columns = {name: self._column(FIELD_ALIASES[name], FIELD_TYPES[name], name) for name in sorted(named)}
         return {name: column for name, column in columns.items() if column is not None}
 
     def first_text(self, keys: Sequence[str]) -> pa.Array | None:
