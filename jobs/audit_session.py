@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 LOG_CONFIGURATION = Path(__file__).with_name("audit_log4j2.properties")
@@ -62,6 +63,9 @@ def open_session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in chosen.items():
         builder = builder.config(key, value)
+    for chatty in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        # PySpark writes each exception to stderr as JSON, beside raising it.
+        PySparkLogger.getLogger(chatty).disabled = True
     return builder.getOrCreate()
 
 

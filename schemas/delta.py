@@ -115,9 +115,10 @@ class DeltaTable:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Table properties: change data feed, a checkpoint of the log every 50 commits, statistics, constraints."""
+        """Table properties: append only (a guard, which an owner can lift), change feed, statistics, constraints."""
         indexed = dict.fromkeys((self.key, self.time, *self.statistics))
         return {
+            "delta.appendOnly": "true",
             "delta.enableChangeDataFeed": "true",
             "delta.checkpointInterval": "50",
             "delta.dataSkippingStatsColumns": ",".join(indexed),

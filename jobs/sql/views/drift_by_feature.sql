@@ -1,0 +1,14 @@
+-- For each monitor and feature: windows judged, the share that drifted, and the worst window
+SELECT
+  monitor,
+  feature,
+  count(*) AS windows,
+  count_if(status = 'ok') AS windows_ok,
+  count_if(drifted) AS windows_drifted,
+  try_divide(count_if(drifted), count_if(status = 'ok')) AS drifted_share,
+  min(window_end) FILTER (WHERE drifted) AS first_drift,
+  max(statistic) AS worst_statistic,
+  max_by(window_end, statistic) AS worst_window_end,
+  max_by(series, statistic) AS worst_series
+FROM verdicts
+GROUP BY monitor, feature
