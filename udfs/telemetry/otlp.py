@@ -57,8 +57,8 @@ def decode_spans(
     `id_base64`, `enum_name`) and `slacktide.nulled` (by field, values of a wrong type; `attributes`: numeric attributes
     beyond schemas.requests.MAX_ATTRIBUTES).
 
-    Never raises on content; ValueError on an unknown encoding. Time and memory O(total bytes): 5 to 7 microseconds a span
-    of 17 attributes as `otlp_proto` in batches of 100 messages, about twice ptars alone; several times that as
+    Never raises on content; ValueError on an unknown encoding. Time and memory O(total bytes): as `otlp_proto` in
+    batches of 100 messages 5 to 7 microseconds a span of 17 attributes, about twice ptars alone; several times that as
     `otlp_json` (tests/bench/bench_decode.py).
 
     >>> table, dead = decode_spans([b'{"resourceSpans": null}', b'{'], "otlp_json")
