@@ -33,9 +33,9 @@ pytestmark = [pytest.mark.engine, pytest.mark.end_to_end, pytest.mark.timeout(90
 CARD = CHECKOUT / "schemas" / "cards" / "azure_llm_conversation_2023.json"
 RATE_PER_SECOND = 200.0
 # Long enough for four deaths and returns on a busy machine.
-SENDING_SECONDS = 200.0
+SENDING_SECONDS = 140.0
 BOUND_SECONDS, WINDOW_SECONDS, SLIDE_SECONDS = 20, 40, 10
-COMES_BACK_SECONDS = 120.0
+COMES_BACK_SECONDS = 240.0
 COMES_THROUGH_SECONDS = 180.0
 
 
