@@ -101,7 +101,7 @@ def _replayed(console: Console, demo: Demo, plan: ReplayPlan) -> ReplayReport:
 
 def _asked(demo: Demo) -> tuple[list[Answer], dict[str, Counter[str]]]:
     """Ask Delta the three questions, and count the ids of each table, in one Spark session."""
-    spark = open_tables(demo.spark_jars, demo.warehouse)
+    spark = open_tables(demo.stack)
     try:
         answers: list[Answer] = []
         for question, query in QUESTIONS.items():

@@ -1,15 +1,14 @@
 """The audit tables by name, in a Spark session of our own."""
 
-from pathlib import Path
-
 from pyspark.sql import SparkSession
 
-from jobs.audit_session import open_session
+from infra.spark import open_query_session
+from infra.stack import Stack
 from jobs.audit_tables import register
 
 
-def open_tables(jars: Path, warehouse: Path) -> SparkSession:
-    """Open a session with every table and view of `warehouse` registered. Stop it when done."""
-    spark = open_session("slacktide-demo", jars=sorted(jars.glob("*.jar")), log_level="error")
-    register(spark, str(warehouse))
+def open_tables(stack: Stack) -> SparkSession:
+    """Open a session with every table and view of the stack registered. Stop it when done."""
+    spark = open_query_session(stack.state, stack.run / "spark" / "demo.log")
+    register(spark, str(stack.warehouse))
     return spark

@@ -12,7 +12,6 @@ from infra.books import read_books
 from infra.demo.facts import Facts, expected_window_ends, judged_window_ends, read_facts
 from infra.errors import StackError
 from infra.flink_run import Submission
-from infra.paths import jars
 from infra.replay import Drift, FaultShares, Position, ReplayPlan, ReplayReport
 from infra.stack import Stack
 from infra.stack_settings import StackSettings
@@ -44,21 +43,6 @@ class Demo:
         """How to reach the broker."""
         return KafkaClient(self.stack.broker.bootstrap_servers)
 
-    @property
-    def warehouse(self) -> Path:
-        """The Delta tables."""
-        return self.stack.run / "warehouse"
-
-    @property
-    def audit_status(self) -> Path:
-        """What the audit job says of itself."""
-        return self.stack.run / "spark" / "audit.json"
-
-    @property
-    def spark_jars(self) -> Path:
-        """The folder of Delta's jars."""
-        return jars("spark", self.stack.state)[0].parent
-
 
 def empty_stack(state: Path, settings: StackSettings, say: Say) -> Stack:
     """Start a stack without data. What an earlier `make run` left is deleted; what anything else left is not.
@@ -83,9 +67,8 @@ def submit_jobs(demo: Demo) -> None:
     stack, say = demo.stack, demo.say
     servers, jobmanager = stack.broker.bootstrap_servers, stack.flink.rest_address
     arguments: dict[str, list[str]] = {"ingest": [], "drift": ["--monitors", str(demo.monitors_file)], "alert": []}
-    audit = ["--warehouse", str(demo.warehouse), "--status-file", str(demo.audit_status), "--trigger-seconds", "2"]
-    audit += ["--jars", str(demo.spark_jars), "--model-card", *map(str, demo.cards)]
-    driver = submit.JobRequest("audit", servers, jobmanager, args=audit)
+    audit = ["--trigger-seconds", "2", "--model-card", *map(str, demo.cards)]
+    driver = submit.with_audit_defaults(submit.JobRequest("audit", servers, jobmanager, args=audit), stack)
     submit.validate(driver)
     say("starting audit (Spark)")
     submit.start_driver(submit.audit_service(driver, stack, stack.run))
@@ -128,7 +111,7 @@ def wait_until_through(demo: Demo, report: ReplayReport, monitors: Monitors, tim
     settled = time.monotonic()
     while time.monotonic() < deadline:
         now = read_facts(kafka)
-        if now.ids != facts.ids or not _audited(now, demo.audit_status):
+        if now.ids != facts.ids or not _audited(now, demo.stack.audit_status_file):
             settled = time.monotonic()
         facts = now
         if time.monotonic() - settled > SETTLE_SECONDS:

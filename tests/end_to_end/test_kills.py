@@ -157,12 +157,12 @@ def _expected(demo: Demo, monitors: Monitors) -> Expected:
 
 
 def _audited(demo: Demo) -> int:
-    topics = orjson.loads(demo.audit_status.read_bytes())["topics"]
+    topics = orjson.loads(demo.stack.audit_status_file.read_bytes())["topics"]
     return int(topics["verdicts"]["inserted"] or 0)
 
 
 def _delta_verdicts(demo: Demo) -> list[dict[str, object]]:
-    spark = open_tables(demo.spark_jars, demo.warehouse)
+    spark = open_tables(demo.stack)
     try:
         return [row.asDict() for row in spark.sql("SELECT verdict_id, statistic, n_window FROM verdicts").collect()]
     finally:
