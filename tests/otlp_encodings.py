@@ -10,7 +10,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 def encode(request: ExportTraceServiceRequest, encoding: str) -> bytes:
     """Return `request` as `otlp_proto` or as `otlp_json`: the protobuf mapping with ids in hex."""
     if encoding == "otlp_proto":
-        return request.SerializeToString()
+        message: bytes = request.SerializeToString()
+        return message
     body = MessageToDict(request, use_integers_for_enums=True)
     for resource_spans in body.get("resourceSpans", []):
         for scope_spans in resource_spans.get("scopeSpans", []):
