@@ -5,10 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from infra.broker import Broker, BrokerSettings
 from infra.flink_cluster import FlinkCluster, FlinkSettings
 from infra.ports import free_ports
+
+# No deadline: how long an example takes says nothing on a busy machine.
+settings.register_profile("slacktide", deadline=None)
+settings.load_profile("slacktide")
 
 SASL_USERNAME, SASL_PASSWORD = "tester", "only-for-tests"
 
