@@ -74,8 +74,21 @@ def run(settings: AuditSettings, status: AuditStatus, stopping: threading.Event)
     put_model_cards(spark, settings.warehouse, list(settings.cards))
     for figures in totals(spark, settings.warehouse):
         status.add(figures.topic, counts_of(figures))
-    query = start(spark, settings, status)
-    watch(query, status, stopping)
+    while True:
+        try:
+            watch(start(spark, settings, status), status, stopping)
+            return
+        except StreamingQueryException as error:
+            if not is_metrics_fault(error):
+                raise
+
+
+def is_metrics_fault(error: Exception) -> bool:
+    """Whether Spark failed in counting, after the batch was committed, and only has to be started again.
+
+    It does so after it has repeated a batch that a killed driver left open: SPARK-55271, in all of Spark 4.1.
+    """
+    return 'return value of "scala.Option.get()" is null' in str(error)
 
 
 def totals(spark: SparkSession, warehouse: str) -> list[Figures]:

@@ -2,8 +2,8 @@
 
 Nothing is lost and nothing is written twice, whenever the driver dies:
 
-- Delta refuses a second commit of the same (`txnAppId`, `txnVersion`) = (checkpoint, batch), so a batch that is
-  repeated after a crash leaves out what it had already done.
+- Delta refuses a second commit of the same (`txnAppId`, `txnVersion`) = (checkpoint and topic, batch), so a batch that
+  is repeated after a crash leaves out what it had already done.
 - Rows go in by an insert-only MERGE on their deterministic id, so records that a Flink job wrote a second time, or
   that are read again under a new checkpoint, add nothing.
 
@@ -62,7 +62,6 @@ class BatchWriter:
         """Write one batch of Kafka rows and return its figures by topic. Safe to repeat."""
         spark = batch.sparkSession
         settings = {
-            _TRANSACTION_ID: f"slacktide-audit-{self.checkpoint_id}",
             _TRANSACTION_VERSION: str(batch_id),
             _MATERIALIZE: "none",
             _COMPACT: str(batch_id % COMPACT_EVERY_BATCHES == COMPACT_EVERY_BATCHES - 1).lower(),
@@ -81,11 +80,13 @@ class BatchWriter:
             return figures
         finally:
             batch.unpersist()
-            for key in settings:
+            for key in (*settings, _TRANSACTION_ID):
                 spark.conf.unset(key)
 
     def _write_topic(self, batch: DataFrame, batch_id: int, topic: str, read: int) -> Figures:
         table = self.tables[topic]
+        # With the topic, because quarantine takes one commit of each: Delta would refuse the second as done before.
+        batch.sparkSession.conf.set(_TRANSACTION_ID, f"slacktide-audit-{self.checkpoint_id}-{topic}")
         rows = batch.where(fn.col("topic") == topic)
         for columns in stages(table, self._batch_key(batch_id, topic)):
             rows = rows.selectExpr(*columns)
@@ -93,24 +94,27 @@ class BatchWriter:
         rows = rows.localCheckpoint()
         good, bad = rows.where(fn.size(FAULTS) == 0), rows.where(fn.size(FAULTS) > 0)
         span = span_of(good, table)
-        inserted, same = self._insert(good, table, span) if span.rows else (0, 0)
+        inserted, same = self._insert(good, table, span)
         if clashing := span.rows - inserted - same:
             bad = bad.unionByName(self._clashes(good, table, span))
-        quarantined = read - span.rows + clashing
-        if quarantined:
-            self._quarantine(bad)
+        quarantined = 0
+        if read - span.rows + clashing:
+            quarantined, quarantined_before = self._quarantine(bad)
+            same += quarantined_before
         return Figures(topic, read, inserted, same, quarantined)
 
-    def _insert(self, good: DataFrame, table: DeltaTable, span: Span) -> tuple[int, int]:
+    def _insert(self, rows: DataFrame, table: DeltaTable, span: Span) -> tuple[int, int]:
         """Return how many rows went in, by this call or by the same batch before a crash, and how many were there."""
+        if not span.rows:
+            return 0, 0
         path = location(self.warehouse, table)
-        inserted = merge_new(good, table, path, span)
+        inserted = merge_new(rows, table, path, span)
         if inserted == span.rows:
             return inserted, 0
-        fates = with_fates(good, table, path, span).groupBy(FATE).agg(fn.count("*").alias("n")).collect()
+        fates = with_fates(rows, table, path, span).groupBy(FATE).agg(fn.count("*").alias("n")).collect()
         counts = {row[FATE]: row.n for row in fates}
         if lost := counts.get(LOST, 0):
-            raise LostRecordsError(f"{lost} records of topic {table.topic} are not in {path} after they were written")
+            raise LostRecordsError(f"{lost} records are not in {path} after they were written")
         return counts.get(INSERTED, 0), counts.get(SAME, 0)
 
     def _clashes(self, good: DataFrame, table: DeltaTable, span: Span) -> DataFrame:
@@ -119,7 +123,7 @@ class BatchWriter:
         fault = fn.array(fn.lit(f"{table.key}: this id is already there with other content"))
         return fates.drop(FATE).withColumn(FAULTS, fault)
 
-    def _quarantine(self, bad: DataFrame) -> None:
+    def _quarantine(self, bad: DataFrame) -> tuple[int, int]:
         made = {
             QUARANTINE.key: place_id_sql(*PLACE),
             "reason": f"{FAULTS}[0]",
@@ -130,7 +134,7 @@ class BatchWriter:
             "day": "CAST(kafka_timestamp AS DATE)",
         }
         rows = bad.selectExpr(*(f"{made.get(c.name, c.name)} AS {c.name}" for c in QUARANTINE.columns))
-        merge_new(rows, QUARANTINE, location(self.warehouse, QUARANTINE), span_of(rows, QUARANTINE))
+        return self._insert(rows, QUARANTINE, span_of(rows, QUARANTINE))
 
     def _write_figures(self, spark: SparkSession, figures: list[Figures], batch_id: int) -> None:
         selects = [
@@ -140,6 +144,7 @@ class BatchWriter:
             f"{f.quarantined}L AS rows_quarantined, current_timestamp() AS written_at, current_date() AS day"
             for f in figures
         ]
+        spark.conf.set(_TRANSACTION_ID, f"slacktide-audit-{self.checkpoint_id}")
         rows = spark.sql(" UNION ALL ".join(selects)).coalesce(1)
         rows.write.format("delta").mode("append").save(location(self.warehouse, BATCHES))
 

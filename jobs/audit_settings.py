@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     add("--checkpoint", help="where the job remembers how far it has read (default: in the warehouse)")
     add("--model-card", nargs="+", default=[], metavar="FILE", help="model cards to put into table model_cards")
     add("--once", action="store_true", help="read what there is, then end")
-    add("--trigger-seconds", type=float, default=5.0, help="from the start of a batch to the next (default: 5)")
+    add("--trigger-seconds", type=float, default=10.0, help="from the start of a batch to the next (default: 10)")
     add("--max-records-per-batch", type=int, default=20_000, help="bounds memory (default: 20000)")
     add("--accept-data-loss", action="store_true", help="go on where Kafka deleted records before they were read")
     add("--status-file", type=Path, help="JSON file kept up to date with batches, totals and lag")

@@ -1,5 +1,5 @@
--- The audit job's own books: what was read of each topic, where it went, and what is in the tables (missing: must be 0)
-WITH read AS (
+-- The audit job's own books: records read of each topic, where they went, and what the tables hold (missing: must be 0)
+WITH counted AS (
   SELECT
     kafka_topic,
     sum(rows_read) AS records_read,
@@ -9,16 +9,22 @@ WITH read AS (
   FROM batches
   GROUP BY kafka_topic
 ),
-rows AS (
-  SELECT kafka_topic FROM verdicts
-  UNION ALL SELECT kafka_topic FROM alerts
-  UNION ALL SELECT kafka_topic FROM dead_letters
-  UNION ALL SELECT kafka_topic FROM books
-),
-stored AS (SELECT kafka_topic, count(*) AS rows_in_table FROM rows GROUP BY kafka_topic)
+stored AS (
+  SELECT kafka_topic, count_if(NOT is_quarantined) AS rows_in_table, count_if(is_quarantined) AS rows_in_quarantine
+  FROM (
+    SELECT kafka_topic, false AS is_quarantined FROM verdicts
+    UNION ALL SELECT kafka_topic, false FROM alerts
+    UNION ALL SELECT kafka_topic, false FROM dead_letters
+    UNION ALL SELECT kafka_topic, false FROM books
+    UNION ALL SELECT kafka_topic, true FROM quarantine
+  )
+  GROUP BY kafka_topic
+)
 SELECT
-  read.*,
+  counted.*,
   coalesce(stored.rows_in_table, 0) AS rows_in_table,
-  read.rows_inserted - coalesce(stored.rows_in_table, 0) AS rows_missing
-FROM read
-LEFT JOIN stored ON stored.kafka_topic = read.kafka_topic
+  coalesce(stored.rows_in_quarantine, 0) AS rows_in_quarantine,
+  rows_inserted + rows_quarantined
+    - coalesce(stored.rows_in_table, 0) - coalesce(stored.rows_in_quarantine, 0) AS rows_missing
+FROM counted
+LEFT JOIN stored ON stored.kafka_topic = counted.kafka_topic
