@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -105,7 +106,14 @@ def _taskmanager(demo: Demo) -> psutil.Process | None:
 
 def _python_worker(demo: Demo) -> psutil.Process | None:
     family = processes.of_run(demo.stack.run, "taskmanager")
-    return next((p for p in family if any("beam_boot" in word or "sdk_worker" in word for word in p.cmdline())), None)
+    return next((process for process in family if _is_python_worker(process)), None)
+
+
+def _is_python_worker(process: psutil.Process) -> bool:
+    """A process of the family may end while it is looked at."""
+    with suppress(psutil.NoSuchProcess):
+        return any("beam_boot" in word or "sdk_worker" in word for word in process.cmdline())
+    return False
 
 
 def _broker(demo: Demo) -> psutil.Process | None:
