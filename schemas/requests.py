@@ -17,6 +17,7 @@ import pyarrow as pa
 
 UNKNOWN_SERVICE = "unknown_service"  # OpenTelemetry resource semantic conventions, service.name
 MAX_ATTRIBUTES = 64
+MAX_EMBEDDING_LENGTH = 4096  # above the widest text embedding in common use, of 3,072 numbers
 
 
 class _Engines(NamedTuple):
@@ -42,6 +43,12 @@ class FieldType(Enum):
         "MAP<STRING, DOUBLE>",
         {"type": "object", "additionalProperties": _JSON_DOUBLE, "maxProperties": MAX_ATTRIBUTES},
     )
+    DOUBLE_ARRAY = _Engines(
+        pa.list_(pa.float64()),
+        "ARRAY<DOUBLE>",
+        "ARRAY<DOUBLE>",
+        {"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": MAX_EMBEDDING_LENGTH},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class RequestField:
 
 
 _S, _I, _F, _B = FieldType.STRING, FieldType.INT64, FieldType.FLOAT64, FieldType.BOOL
+_V = FieldType.DOUBLE_ARRAY
 
 REQUEST_FIELDS: tuple[RequestField, ...] = (
     RequestField("trace_id", _S, "32 lower-case hex digits", required=True),
@@ -67,12 +75,17 @@ REQUEST_FIELDS: tuple[RequestField, ...] = (
     RequestField("service_name", _S, f"resource attribute service.name, else {UNKNOWN_SERVICE}", required=True),
     RequestField("provider", _S, "who serves the model: openai, aws.bedrock, vllm..."),
     RequestField("model", _S, "the model that answered, else the model asked for"),
+    RequestField("model_version", _S, "version of that model, not of the service that runs it"),
     RequestField("tenant", _S, "whose request it is: organisation, project or user group"),
+    RequestField("user_hash", _S, "SHA-256 of the user's id, 64 lower-case hex digits: a pseudonym, not anonymous"),
     RequestField("accelerator_type", _S, "accelerator the request ran on: H100, MI300X..."),
     RequestField("prompt_template", _S, "name of the prompt template, never its text"),
     RequestField("prompt_template_version", _S, "version of the prompt template"),
     RequestField("experiment", _S, "name of the experiment the request takes part in"),
     RequestField("arm", _S, "arm (variant) of that experiment"),
+    RequestField(
+        "assignment_epoch", _S, "version of the plan by which the arm was assigned; another plan, another epoch"
+    ),
     RequestField("adapter_id", _S, "LoRA adapter in use"),
     RequestField("input_tokens", _I, "tokens of the prompt, cached ones included"),
     RequestField("output_tokens", _I, "tokens generated"),
@@ -94,7 +107,15 @@ REQUEST_FIELDS: tuple[RequestField, ...] = (
     RequestField("token_attention_entropy", _F, "entropy of attention over tokens"),
     RequestField("gpu_memory_fragmentation", _F, "fragmented share of GPU memory, 0..1, not clamped"),
     RequestField("prompt_embedding_similarity", _F, "cosine of the prompt's embedding to the reference, -1..1"),
+    RequestField("prompt_embedding", _V, f"embedding of the prompt; finite, at most {MAX_EMBEDDING_LENGTH} numbers"),
+    RequestField(
+        "response_embedding", _V, f"embedding of the response; finite, at most {MAX_EMBEDDING_LENGTH} numbers"
+    ),
     RequestField("perplexity", _F, "perplexity of the response"),
+    RequestField(
+        "intent_response_consistency", _F, "how well the response answers the prompt's intent, 0..1, not clamped"
+    ),
+    RequestField("factuality", _F, "share of the response's claims that hold, 0..1, not clamped"),
     RequestField("retrieval_recall", _F, "recall of the retrieval behind the request, 0..1"),
     RequestField("retrieval_document_count", _I, "documents retrieved for the request"),
     RequestField("guardrail_triggered", _B, "a guardrail stopped or changed the request"),

@@ -6,7 +6,8 @@ OpenTelemetry convention, then older ones, then other vendors'. The first one pr
 
 Sources: OpenTelemetry semantic-conventions-genai (docs/gen-ai/client-inference.md) and semantic-conventions v1.26 to
 v1.37 (gen-ai-spans.md); vLLM vllm/tracing (SpanAttributes, spans `llm_request`; SGLang uses the same names);
-OpenInference semconv.trace; OpenLLMetry (Traceloop) semconv_ai; Langfuse OtelSpanAttributes; Vercel AI SDK telemetry.
+OpenInference semconv.trace; OpenLLMetry (Traceloop) semconv_ai; Langfuse OtelSpanAttributes; Vercel AI SDK telemetry;
+OpenTelemetry's attribute registry (user, enduser, feature_flag).
 
 Two spellings are left out on purpose, since emitters disagree about their unit: `gen_ai.response.time_to_first_token`
 (seconds in one, nanoseconds in another) and `gen_ai.server.request.duration` as a span attribute (seconds,
@@ -63,7 +64,30 @@ FIELD_ALIASES: MappingProxyType[str, tuple[Alias, ...]] = MappingProxyType(
                 "ai.response.model",
                 "ai.model.id",
             ),
+            "model_version": (
+                "slacktide.model_version",
+                "gen_ai.response.model_version",
+                "gen_ai.request.model_version",
+                "llm.model.version",
+                "llm.model_version",
+                "ai.model.version",
+                "model.version",
+            ),
             "tenant": ("slacktide.tenant", "tenant.id", "tenant_id", "tenant", "organization.id"),
+            "user_hash": (  # of what is named here: HASHED_FIELDS
+                "slacktide.user_id",
+                "user.id",
+                "enduser.pseudo.id",
+                "enduser.id",
+                "user.hash",
+                "gen_ai.user",
+                "llm.user",
+                "langfuse.user.id",
+                "langwatch.user.id",
+                "traceloop.association.properties.user_id",
+                "ai.telemetry.metadata.userId",
+                "feature_flag.context.id",  # the targeting key: most often the user
+            ),
             "accelerator_type": (
                 "slacktide.accelerator_type",
                 "accelerator.type",
@@ -89,6 +113,13 @@ FIELD_ALIASES: MappingProxyType[str, tuple[Alias, ...]] = MappingProxyType(
             ),
             "experiment": ("slacktide.experiment", "experiment.id", "experiment.name", "experiment"),
             "arm": ("slacktide.arm", "experiment.arm", "experiment.variant"),
+            "assignment_epoch": (
+                "slacktide.assignment_epoch",
+                "experiment.assignment_epoch",
+                "experiment.epoch",
+                "experiment.version",
+                "feature_flag.version",  # of the flag's rules, or of the set it belongs to
+            ),
             "adapter_id": ("slacktide.adapter_id", "adapter_id", "lora.adapter_id", "lora.adapter_name", "lora.name"),
             "input_tokens": (
                 "slacktide.input_tokens",
@@ -162,6 +193,10 @@ FIELD_ALIASES: MappingProxyType[str, tuple[Alias, ...]] = MappingProxyType(
             "token_attention_entropy": ("slacktide.token_attention_entropy",),
             "gpu_memory_fragmentation": ("slacktide.gpu_memory_fragmentation",),
             "prompt_embedding_similarity": ("slacktide.prompt_embedding_similarity",),
+            "prompt_embedding": ("slacktide.prompt_embedding",),
+            "response_embedding": ("slacktide.response_embedding",),
+            "intent_response_consistency": ("slacktide.intent_response_consistency",),
+            "factuality": ("slacktide.factuality",),
             "perplexity": ("slacktide.perplexity", "llm.perplexity"),
             "retrieval_recall": ("slacktide.retrieval_recall", "retrieval.recall"),
             "retrieval_document_count": ("slacktide.retrieval_document_count", "retrieval.document_count"),
@@ -177,6 +212,14 @@ FIELD_ALIASES: MappingProxyType[str, tuple[Alias, ...]] = MappingProxyType(
 
 # Spellings whose value is a list with one entry a generation; the first text of the list is taken.
 LIST_KEYS = frozenset({"gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason"})
+
+# Spellings whose value is a list of numbers, taken whole.
+VECTOR_KEYS = frozenset(
+    alias.key for field in ("prompt_embedding", "response_embedding") for alias in FIELD_ALIASES[field]
+)
+
+# Fields that hold the SHA-256 of their attribute, in hex, and never the attribute itself, whichever spelling gave it.
+HASHED_FIELDS = frozenset({"user_hash"})
 
 # What a span says it does, in order of precedence, and the answers (in lower case) that make it an LLM request.
 # A span that gives any other answer (embeddings, execute_tool, invoke_agent, TOOL, CHAIN...) is none.

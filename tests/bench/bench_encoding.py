@@ -31,6 +31,7 @@ AVRO_TYPES = {
     FieldType.FLOAT64: "double",
     FieldType.BOOL: "boolean",
     FieldType.DOUBLE_MAP: {"type": "map", "values": "double"},
+    FieldType.DOUBLE_ARRAY: {"type": "array", "items": "double"},
 }
 
 

@@ -4,15 +4,18 @@ Written as one would without columns, with the same alias table and the same rul
 times it and the tests hold the vectorised decoder to its values.
 """
 
+import hashlib
+import math
 import re
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from schemas.requests import MAX_ATTRIBUTES, REQUEST_FIELDS, UNKNOWN_SERVICE, FieldType
+from schemas.requests import MAX_ATTRIBUTES, MAX_EMBEDDING_LENGTH, REQUEST_FIELDS, UNKNOWN_SERVICE, FieldType
 from schemas.semconv import (
     EVIDENCE_FIELDS,
     FIELD_ALIASES,
+    HASHED_FIELDS,
     LIST_KEYS,
     OPERATION_KEYS,
     PHASE_SPANS,
@@ -114,7 +117,10 @@ def _fields(pairs: Any) -> tuple[Row, dict[str, float], str | None]:
         elif kind in ("int_value", "double_value"):
             free[key] = float(value.int_value) if kind == "int_value" else value.double_value
     operation = next((operations[key] for key in OPERATION_KEYS if key in operations), None)
-    return {field: value for field, (_, value) in best.items()}, _first(pairs, free), operation
+    fields = {field: value for field, (_, value) in best.items()}
+    for field in HASHED_FIELDS & fields.keys():
+        fields[field] = hashlib.sha256(fields[field].encode()).hexdigest()
+    return fields, _first(pairs, free), operation
 
 
 def _first(pairs: Any, free: dict[str, float]) -> dict[str, float]:
@@ -137,10 +143,19 @@ def _value(value: Any, kind: str, field_type: FieldType, alias: Alias) -> Any:
         return (
             value.bool_value if kind == "bool_value" else {"true": True, "false": False}.get(value.string_value.lower())
         )
+    if field_type is FieldType.DOUBLE_ARRAY:
+        return _vector(value, kind)
     if field_type is FieldType.INT64:
         return _integer(value, kind)
     number = _real(value, kind)
     return None if number is None else number / alias.per_unit
+
+
+def _vector(value: Any, kind: str) -> list[float] | None:
+    items = value.array_value.values if kind == "array_value" else ()
+    numbers = [_real(item, item.WhichOneof("value")) for item in items if not item.HasField("string_value")]
+    usable = len(numbers) == len(items) and 0 < len(numbers) <= MAX_EMBEDDING_LENGTH
+    return numbers if usable and all(n is not None and math.isfinite(n) for n in numbers) else None
 
 
 def _integer(value: Any, kind: str) -> int | None:

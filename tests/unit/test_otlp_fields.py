@@ -1,6 +1,8 @@
 """Attributes to request fields: precedence, units, types, zero, NaN, resources, duplicates, free-form attributes."""
 
+import hashlib
 import math
+import struct
 from typing import Any
 
 import orjson
@@ -10,10 +12,11 @@ from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from schemas.requests import MAX_ATTRIBUTES, REQUEST_FIELDS, FieldType
-from schemas.semconv import FIELD_ALIASES, OPERATION_KEYS, Alias
+from schemas.requests import MAX_ATTRIBUTES, MAX_EMBEDDING_LENGTH, REQUEST_FIELDS, FieldType
+from schemas.semconv import FIELD_ALIASES, HASHED_FIELDS, OPERATION_KEYS, Alias
 from tests.otlp import export, ids
 from tests.otlp_encodings import encode
+from udfs.telemetry.embeddings import vector_from_proto
 from udfs.telemetry.otlp import decode_spans
 from udfs.telemetry.request_lines import request_json
 
@@ -52,7 +55,19 @@ def decode(
     return table.to_pylist()[0], orjson.loads(table.schema.metadata[b"slacktide.nulled"])
 
 
-SAMPLES = {FieldType.STRING: "a", FieldType.BOOL: True, FieldType.INT64: 7, FieldType.FLOAT64: 0.25}
+SAMPLES = {
+    FieldType.STRING: "a",
+    FieldType.BOOL: True,
+    FieldType.INT64: 7,
+    FieldType.FLOAT64: 0.25,
+    FieldType.DOUBLE_ARRAY: [0.0, -0.5],
+}
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 SPELLINGS = [(field, alias) for field, aliases in FIELD_ALIASES.items() for alias in aliases]
 
 
@@ -62,6 +77,7 @@ def test_every_spelling_fills_its_field_in_its_unit(field: str, alias: Alias) ->
     sent = value * alias.per_unit if alias.per_unit != 1 else value
     row, nulled = decode((alias.key, f'{{"{alias.in_json}": {value}, "x": 1}}' if alias.in_json else sent))
     expected = "chat" if field == "service_name" and alias.key != "service.name" else value
+    expected = sha256(value) if field in HASHED_FIELDS else expected
     assert (row[field], nulled) == (expected, {})
     assert row["attributes"] is None
 
@@ -71,7 +87,7 @@ def test_the_first_spelling_wins_whatever_the_order_on_the_wire(field: str) -> N
     first, *_, last = (alias for alias in FIELD_ALIASES[field] if not alias.in_json and alias.per_unit == 1)
     values = {FieldType.STRING: ("a", "b"), FieldType.BOOL: (False, True)}.get(TYPES[field], (0, 5))
     for pairs in ([(first.key, values[0]), (last.key, values[1])], [(last.key, values[1]), (first.key, values[0])]):
-        assert decode(*pairs)[0][field] == values[0]
+        assert decode(*pairs)[0][field] == (sha256("a") if field in HASHED_FIELDS else values[0])
 
 
 def test_milliseconds_and_nanoseconds_become_seconds_to_the_last_bit() -> None:
@@ -173,6 +189,113 @@ def test_a_request_has_at_most_64_free_attributes_and_the_rest_is_counted() -> N
     row, nulled = decode(*((f"feature.{number}", number) for number in range(MAX_ATTRIBUTES + 6)))
     assert [value for _, value in row["attributes"]] == list(range(MAX_ATTRIBUTES))
     assert nulled == {"attributes": 6}
+
+
+def decode_both(*pairs: tuple[str, Any]) -> tuple[dict[str, Any], dict[str, int], str]:
+    """Return the row, what was nulled and the request's JSON, the same from both encodings."""
+    found = []
+    for encoding in ("otlp_proto", "otlp_json"):
+        table, dead = decode_spans([encode(export([span(*pairs)]), encoding)], encoding)
+        assert dead == []
+        nulled = orjson.loads(table.schema.metadata[b"slacktide.nulled"])
+        found.append((table.to_pylist()[0], nulled, request_json(table)[0].as_py()))
+    assert found[0] == found[1]
+    return found[0]
+
+
+EMBEDDINGS: list[tuple[list[Any], list[float] | None]] = [
+    ([0.1, -0.2, 3e300], [0.1, -0.2, 3e300]),
+    ([0.0, 0.0], [0.0, 0.0]),
+    ([1, 0.5, -2], [1.0, 0.5, -2.0]),
+    ([0], [0.0]),
+    ([0.25] * MAX_EMBEDDING_LENGTH, [0.25] * MAX_EMBEDDING_LENGTH),
+    ([0.25] * (MAX_EMBEDDING_LENGTH + 1), None),
+    ([1] * (MAX_EMBEDDING_LENGTH + 1), None),
+    ([0.1, math.nan], None),
+    ([0.1, math.inf], None),
+    ([], None),
+    ([AnyValue()], None),
+    ([0.1, AnyValue()], None),
+    ([0.1, "0.2"], None),
+    ([0.1, True], None),
+    ([[0.1], [0.2]], None),
+]
+
+
+@pytest.mark.parametrize("field", ["prompt_embedding", "response_embedding"])
+@pytest.mark.parametrize(("sent", "expected"), EMBEDDINGS)
+def test_embeddings_are_lists_of_finite_numbers_or_left_out_and_counted(
+    field: str, sent: list[Any], expected: list[float] | None
+) -> None:
+    row, nulled, text = decode_both((f"slacktide.{field}", sent))
+    assert (row[field], orjson.loads(text).get(field)) == (expected, expected)
+    assert nulled == ({} if expected else {field: 1})
+
+
+@pytest.mark.parametrize("sent", ["[0.1, 0.2]", 0.1, b"0.1"])
+def test_what_is_no_list_is_no_embedding(sent: Any) -> None:
+    row, nulled, _ = decode_both(("slacktide.prompt_embedding", sent))
+    assert (row["prompt_embedding"], nulled) == (None, {"prompt_embedding": 1})
+
+
+def test_bytes_that_only_look_like_doubles_are_no_embedding() -> None:
+    """An ArrayValue field cut short, as ptars hands it on unread."""
+    whole = b"\x0a\x09\x21" + struct.pack("<d", 0.5)
+    assert vector_from_proto(whole * 2).tolist() == [0.5, 0.5]  # type: ignore[union-attr]
+    assert vector_from_proto(whole[:-1]) is None
+    assert vector_from_proto(b"\x0a\x09\x22" + whole[3:]) is None
+
+
+def test_embeddings_stay_with_their_spans_whatever_the_batch() -> None:
+    spans = [span(("a", n), *([("slacktide.prompt_embedding", [float(n), 1.0])] if n % 3 else []), number=n + 1)
+             for n in range(9)]  # fmt: skip
+    table, _ = decode_spans(
+        [export(spans[:5]).SerializeToString(), export(spans[5:]).SerializeToString()], "otlp_proto"
+    )
+    expected = [[float(n), 1.0] if n % 3 else None for n in range(9)]
+    assert table.column("prompt_embedding").to_pylist() == expected
+    assert [orjson.loads(t).get("prompt_embedding") for t in request_json(table.slice(2)).to_pylist()] == expected[2:]
+
+
+def test_a_child_gives_its_request_the_embedding_it_lacks() -> None:
+    child = span(("slacktide.response_embedding", [0.5]), ("slacktide.prompt_embedding", [9.0]), number=2)
+    parent = span(("gen_ai.operation.name", "chat"), ("slacktide.prompt_embedding", [1.0]))
+    child.trace_id, child.parent_span_id, child.kind = parent.trace_id, parent.span_id, Span.SPAN_KIND_INTERNAL
+    row = decode_spans([export([parent, child]).SerializeToString()], "otlp_proto")[0].to_pylist()[0]
+    assert (row["prompt_embedding"], row["response_embedding"]) == ([1.0], [0.5])
+
+
+USER = "ada@example.com"
+USER_KEYS = [alias.key for alias in FIELD_ALIASES["user_hash"]]
+
+
+@pytest.mark.parametrize("key", USER_KEYS)
+@pytest.mark.parametrize("sent", [USER, -471147114711])
+def test_a_users_id_is_hashed_whichever_spelling_gives_it_and_never_carried(key: str, sent: Any) -> None:
+    row, _, text = decode_both((key, sent))
+    assert row["user_hash"] == sha256(str(sent))
+    assert str(sent) not in repr(row)
+    assert str(sent) not in text
+
+
+def test_only_the_first_of_several_user_ids_counts_and_a_hash_is_hashed_again() -> None:
+    row, _, text = decode_both(*((key, f"{USER}{number}") for number, key in enumerate(USER_KEYS)))
+    assert row["user_hash"] == sha256(USER + "0")
+    assert "ada@" not in text
+    assert decode(("user.hash", sha256(USER)))[0]["user_hash"] == sha256(sha256(USER))
+
+
+def test_a_resource_may_name_the_user_and_each_user_has_one_hash() -> None:
+    assert decode(resource=(("user.id", USER),))[0]["user_hash"] == sha256(USER)
+    spans = [span(("user.id", user), number=n + 1) for n, user in enumerate(["a", "b", "a"])]
+    hashes = decode_spans([export(spans).SerializeToString()], "otlp_proto")[0].column("user_hash").to_pylist()
+    assert hashes == [sha256("a"), sha256("b"), sha256("a")]
+
+
+def test_the_version_of_a_service_is_not_the_version_of_its_model() -> None:
+    row, _ = decode(("service.version", "7"), ("model.version", "2026-03"), resource=(("service.version", "8"),))
+    assert row["model_version"] == "2026-03"
+    assert decode(resource=(("service.version", "8"),))[0]["model_version"] is None
 
 
 SECRET = "the patient's name is Ada"

@@ -36,6 +36,13 @@ VALUES = st.one_of(
     st.just(
         AnyValue(array_value=ArrayValue(values=[AnyValue(), AnyValue(int_value=3), AnyValue(string_value="last")]))
     ),
+    st.lists(st.one_of(st.integers(-3, 3), st.floats(width=16)), max_size=3).map(
+        lambda numbers: AnyValue(
+            array_value=ArrayValue(
+                values=[AnyValue(int_value=n) if isinstance(n, int) else AnyValue(double_value=n) for n in numbers]
+            )
+        )
+    ),
     st.just(AnyValue(kvlist_value=KeyValueList(values=[KeyValue(key="k", value=AnyValue(int_value=1))]))),
     st.binary(max_size=3).map(lambda data: AnyValue(bytes_value=data)),
 )

@@ -19,6 +19,7 @@ VALUES = {
     FieldType.INT64: st.integers(-(2**63), 2**63 - 1),
     FieldType.FLOAT64: REALS,
     FieldType.BOOL: st.booleans(),
+    FieldType.DOUBLE_ARRAY: st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=3),
     FieldType.DOUBLE_MAP: st.dictionaries(TEXTS, REALS, max_size=3).map(lambda held: list(held.items())),
 }
 ROWS = st.fixed_dictionaries(
@@ -33,7 +34,8 @@ VALIDATOR = Draft202012Validator(json_schema())
 def as_read(value: Any) -> Any:
     """What a JSON reader has for a field's value."""
     if isinstance(value, list):
-        return {key: as_read(item) for key, item in value}
+        is_map = all(isinstance(item, tuple) for item in value)
+        return {key: as_read(item) for key, item in value} if is_map else value
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -17,7 +17,16 @@ from schemas.requests import (
     request_fields,
     spark_ddl,
 )
-from schemas.semconv import EVIDENCE_FIELDS, FIELD_ALIASES, LIST_KEYS, OPERATION_KEYS, PHASE_SPANS, REQUEST_OPERATIONS
+from schemas.semconv import (
+    EVIDENCE_FIELDS,
+    FIELD_ALIASES,
+    HASHED_FIELDS,
+    LIST_KEYS,
+    OPERATION_KEYS,
+    PHASE_SPANS,
+    REQUEST_OPERATIONS,
+    VECTOR_KEYS,
+)
 
 NAMES = [field.name for field in REQUEST_FIELDS]
 
@@ -74,12 +83,17 @@ def test_a_key_fills_two_fields_only_as_members_of_one_json_text() -> None:
 def test_every_field_but_those_of_the_span_itself_has_our_own_spelling_first() -> None:
     own = {"trace_id", "span_id", "parent_span_id", "event_time_ms", "start_time_ms", "is_error", "child_span_count"}
     for name in set(NAMES) - own - {"service_name", "attributes"}:
-        assert FIELD_ALIASES[name][0].key == f"slacktide.{name}"
+        expected = "slacktide.user_id" if name == "user_hash" else f"slacktide.{name}"
+        assert FIELD_ALIASES[name][0].key == expected
 
 
 def test_the_words_of_the_table_are_used_consistently() -> None:
     keys = {alias.key for aliases in FIELD_ALIASES.values() for alias in aliases}
+    kinds = {field.name: field.type for field in REQUEST_FIELDS}
     assert keys >= LIST_KEYS
+    vectors = {f.name for f in REQUEST_FIELDS if f.type is FieldType.DOUBLE_ARRAY}
+    assert {alias.key for field in vectors for alias in FIELD_ALIASES[field]} == VECTOR_KEYS
+    assert {kind for f, kind in kinds.items() if f in HASHED_FIELDS} == {FieldType.STRING}
     assert not keys & set(OPERATION_KEYS)
     assert set(FIELD_ALIASES) >= EVIDENCE_FIELDS
     assert set(PHASE_SPANS.values()) <= set(NAMES)

@@ -4,6 +4,7 @@ The rules: of several spellings the first in precedence with a usable value wins
 A value of the wrong type leaves the field null and is counted; zero is a value, an empty text is none.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.requests import MAX_ATTRIBUTES, REQUEST_FIELDS, FieldType
-from schemas.semconv import FIELD_ALIASES, LIST_KEYS, OPERATION_KEYS, Alias
+from schemas.semconv import FIELD_ALIASES, HASHED_FIELDS, LIST_KEYS, OPERATION_KEYS, Alias
 from udfs.telemetry.any_value import EXACT_FLOAT, integer, real
 from udfs.telemetry.arrow_numpy import numbers, valid
 from udfs.telemetry.span_batch import Attributes, Bools, Ints
@@ -46,7 +47,8 @@ class FieldReader:
         """Return the column of each request field for which any owner has a value."""
         named = {name for key in self._rows for name in _FIELDS_OF_KEY.get(key, ())}
         columns = {name: self._column(FIELD_ALIASES[name], FIELD_TYPES[name], name) for name in sorted(named)}
-        return {name: column for name, column in columns.items() if column is not None}
+        read = {name: column for name, column in columns.items() if column is not None}
+        return read | {name: _hashed(read[name]) for name in HASHED_FIELDS & read.keys()}
 
     def first_text(self, keys: Sequence[str]) -> pa.Array | None:
         """Return each owner's text under the first of `keys` that it has, null without; None if no owner has any."""
@@ -99,6 +101,9 @@ class FieldReader:
             usable, values = self._from_json(rows, alias.in_json, kind)
         elif kind is FieldType.STRING:
             usable, values = self._texts(rows, alias.key in LIST_KEYS)
+        elif kind is FieldType.DOUBLE_ARRAY:
+            vectors = self._of_lists(rows, self.attributes.vector_rows, self.attributes.vectors)
+            usable, values = valid(vectors), vectors.drop_null()
         elif kind is FieldType.BOOL:
             usable, values = self._flags(rows)
         else:
@@ -123,18 +128,19 @@ class FieldReader:
         if values.null_count and self._has_integer[rows].any():
             values = pc.coalesce(values, self.attributes.integer.take(at).cast(pa.string()))
         if values.null_count and may_be_list:
-            values = pc.coalesce(values, self._list_texts(rows))
+            attributes = self.attributes
+            values = pc.coalesce(values, self._of_lists(rows, attributes.list_rows, attributes.list_texts))
         is_empty = pc.equal(values, "")
         if pc.any(is_empty).as_py():
             values = pc.if_else(is_empty, None, values)
         return valid(values), values.drop_null() if values.null_count else values
 
-    def _list_texts(self, rows: Ints) -> pa.Array:
-        """Return the first text of the list in each row, null where there is none."""
-        list_rows = self.attributes.list_rows
+    @staticmethod
+    def _of_lists(rows: Ints, list_rows: Ints, contents: pa.Array) -> pa.Array:
+        """Return what the list in each row was read for (`contents` of `list_rows`), null where there is none."""
         place = np.searchsorted(list_rows, rows)
         found = np.append(list_rows, -1)[place] == rows
-        return self.attributes.list_texts.take(pa.array(place, mask=~found))
+        return contents.take(pa.array(place, mask=~found))
 
     def _flags(self, rows: Ints) -> tuple[Bools, pa.Array]:
         """Booleans, and the texts true and false."""
@@ -179,6 +185,13 @@ class FieldReader:
         found = pc.extract_regex(self.attributes.text.take(pa.array(rows)), pattern)
         values = _parsed(pc.struct_field(found, "number"), kind)
         return valid(values), values.drop_null()
+
+
+def _hashed(texts: pa.StringArray) -> pa.StringArray:
+    """Return the SHA-256 of each text in hex, null of null. Equal texts are hashed once."""
+    encoded = texts.dictionary_encode()
+    hashes = [hashlib.sha256(text.encode()).hexdigest() for text in encoded.dictionary.to_pylist()]
+    return pa.array(hashes, pa.string()).take(encoded.indices)
 
 
 def _parsed(texts: pa.StringArray, kind: FieldType) -> pa.Array:

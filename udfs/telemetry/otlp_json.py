@@ -17,9 +17,10 @@ import orjson
 import pyarrow as pa
 
 from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
-from schemas.semconv import FIELD_ALIASES, LIST_KEYS, OPERATION_KEYS
+from schemas.semconv import FIELD_ALIASES, LIST_KEYS, OPERATION_KEYS, VECTOR_KEYS
 from udfs.telemetry import span_checks
 from udfs.telemetry.any_value import integer, real
+from udfs.telemetry.embeddings import Vector, embeddings, vector_from_json
 from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Attributes, SpanBatch
 
 UTF8_BOM = b"\xef\xbb\xbf"
@@ -62,9 +63,11 @@ class _AttributeRows:
 
     def columns(self) -> Attributes:
         columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * 7
-        key, text, flag, whole, number, list_text, is_other = columns
+        key, text, flag, whole, number, of_list, is_other = columns
         encoded = pa.array(key, pa.string()).dictionary_encode()
-        list_rows = [row for row, first in enumerate(list_text) if first is not None]
+        lists = [(row, content) for row, content in enumerate(of_list) if content is not None]
+        list_texts = [(row, content) for row, content in lists if type(content) is str]
+        vectors = [(row, content) for row, content in lists if type(content) is not str]
         return Attributes(
             owner=np.repeat(np.arange(len(self.lengths)), self.lengths),
             key_code=encoded.indices.to_numpy().astype(np.int64),
@@ -73,13 +76,16 @@ class _AttributeRows:
             flag=pa.array(flag, pa.bool_()),
             integer=pa.array(whole, pa.int64()),
             real=pa.array(number, pa.float64()),
-            list_rows=np.array(list_rows, dtype=np.int64),
-            list_texts=pa.array([list_text[row] for row in list_rows], pa.string()),
+            list_rows=np.array([row for row, _ in list_texts], dtype=np.int64),
+            list_texts=pa.array([first for _, first in list_texts], pa.string()),
+            vector_rows=np.array([row for row, _ in vectors], dtype=np.int64),
+            vectors=embeddings([vector for _, vector in vectors]),
             is_other=np.array(is_other, dtype=np.bool_),
         )
 
 
-_Row = tuple[str, str | None, bool | None, int | None, float | None, str | None, bool]
+# The last but one is what a list is read for: its first text, or its numbers.
+_Row = tuple[str, str | None, bool | None, int | None, float | None, str | Vector | None, bool]
 
 
 def _attribute(pair: object) -> _Row | None:
@@ -112,6 +118,8 @@ def _not_numeric(key: str, value: dict[str, Any]) -> _Row | None:
         flag = content if type(content) is bool else None
         return key, None, flag, None, None, None, flag is None
     if (content := value.get("arrayValue")) is not None:
+        if key in VECTOR_KEYS:
+            return key, None, None, None, None, vector_from_json(content), True
         return key, None, None, None, None, _first_text(content) if key in LIST_KEYS else None, True
     is_other = value.get("kvlistValue") is not None or value.get("bytesValue") is not None
     return (key, None, None, None, None, None, True) if is_other else None

@@ -16,9 +16,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import ArrayValue
 
 from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
-from schemas.semconv import LIST_KEYS
+from schemas.semconv import LIST_KEYS, VECTOR_KEYS
 from udfs.telemetry import span_checks
 from udfs.telemetry.arrow_numpy import numbers, valid
+from udfs.telemetry.embeddings import embeddings, vector_from_proto
 from udfs.telemetry.otlp_descriptor import span_bytes_reader, span_reader
 from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Attributes, Bools, Bytes, Ints, SpanBatch, is_zero
 
@@ -199,8 +200,12 @@ def _attributes(lists: pa.ListArray) -> Attributes:
     codes = encoded.indices.to_numpy().astype(np.int64)
     value = pairs.field("value")
     is_list = valid(value.field("array_value"))
-    list_rows = _rows_of(codes, [code for code, key in enumerate(keys) if key in LIST_KEYS] if is_list.any() else [])
-    list_rows = list_rows[is_list[list_rows]]
+    lists_of = value.field("array_value")
+    has_lists = bool(is_list.any())
+    list_rows, vector_rows = (
+        _rows_of(codes, [code for code, key in enumerate(keys) if key in wanted] if has_lists else [], is_list)
+        for wanted in (LIST_KEYS, VECTOR_KEYS)
+    )
     return Attributes(
         owner=np.repeat(np.arange(len(lists)), lengths),
         key_code=codes,
@@ -210,17 +215,21 @@ def _attributes(lists: pa.ListArray) -> Attributes:
         integer=value.field("int_value"),
         real=value.field("double_value"),
         list_rows=list_rows,
-        list_texts=_first_texts(value.field("array_value").take(pa.array(list_rows))),
+        list_texts=_first_texts(lists_of.take(pa.array(list_rows))),
+        vector_rows=vector_rows,
+        vectors=embeddings([vector_from_proto(data) for data in lists_of.take(pa.array(vector_rows)).to_pylist()]),
         is_other=is_list | valid(value.field("kvlist_value")) | valid(value.field("bytes_value")),
     )
 
 
-def _rows_of(codes: Ints, wanted: list[int]) -> Ints:
-    """Return the rows, ascending, that have one of the wanted codes."""
+def _rows_of(codes: Ints, wanted: list[int], among: Bools) -> Ints:
+    """Return the rows, ascending, of those `among` that have one of the wanted codes."""
+    if not wanted:
+        return np.zeros(0, dtype=np.int64)
     hits = np.zeros(len(codes), dtype=np.bool_)
     for code in wanted:
         hits |= codes == code
-    return np.flatnonzero(hits)
+    return np.flatnonzero(hits & among)
 
 
 def _first_texts(lists: pa.BinaryArray) -> pa.StringArray:

@@ -85,10 +85,17 @@ def _maps(values: pa.MapArray) -> pa.StringArray:
     return pc.if_else(values.is_valid(), objects, pa.scalar(None, pa.string()))
 
 
+def _arrays(values: pa.ListArray) -> pa.StringArray:
+    joined = pc.binary_join(pa.ListArray.from_arrays(values.offsets, _doubles(values.values)), ",")
+    arrays = pc.binary_join_element_wise("[", joined, "]", "")
+    return pc.if_else(values.is_valid(), arrays, pa.scalar(None, pa.string()))
+
+
 _ENCODERS = {
     FieldType.STRING: _strings,
     FieldType.INT64: _integers,
     FieldType.FLOAT64: _doubles,
     FieldType.BOOL: _booleans,
     FieldType.DOUBLE_MAP: _maps,
+    FieldType.DOUBLE_ARRAY: _arrays,
 }

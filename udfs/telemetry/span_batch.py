@@ -32,7 +32,8 @@ class Attributes:
     distinct. At most one of `text`, `flag`, `integer` and `real` is not null in a row. `is_other` marks values of
     another kind (lists, maps, bytes) and values that contradict their own kind; an empty value is none of these.
     `list_rows`, ascending, are the rows that hold a list under one of schemas.semconv.LIST_KEYS, and `list_texts` each
-    one's first text.
+    one's first text; `vector_rows`, ascending, those that hold a list under one of VECTOR_KEYS, and `vectors`
+    (list<float64>) their numbers, null where the list is no embedding.
     """
 
     owner: Ints
@@ -44,6 +45,8 @@ class Attributes:
     real: pa.Array
     list_rows: Ints
     list_texts: pa.Array
+    vector_rows: Ints
+    vectors: pa.Array
     is_other: Bools
 
     def __len__(self) -> int:
