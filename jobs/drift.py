@@ -68,9 +68,9 @@ def _register_functions(table_env: StreamTableEnvironment, settings: JobSettings
     fetch = FetchLost(settings.kafka.for_librdkafka(), settings.topic("requests"))
     functions = {"fetch_lost": (fetch, DataTypes.ARRAY(DataTypes.BYTES()))}
     for number, monitor in enumerate(monitors.monitors):
-        functions[f"judge_{number}"] = (JudgeWindows(monitor.tests), DataTypes.ARRAY(DataTypes.STRING()))
-        for feature, test in enumerate(monitor.tests):
-            functions[f"sketch_{number}_{feature}"] = (SketchSlices(test.reference), DataTypes.BYTES())
+        functions[f"judge_{number}"] = (JudgeWindows(monitor.judges), DataTypes.ARRAY(DataTypes.STRING()))
+        for position, judge in enumerate(monitor.judges):
+            functions[f"sketch_{number}_{position}"] = (SketchSlices(judge), DataTypes.BYTES())
     for name, (function, result_type) in functions.items():
         table_env.create_temporary_function(name, udf(function, result_type=result_type, func_type="pandas"))
 

@@ -6,6 +6,7 @@ from jobs.sql_script import sql_statements
 from schemas.books import DriftKind
 from schemas.dead_letters import Reason
 from schemas.requests import flink_columns
+from udfs.judging.window_judge import Input
 from udfs.lost_requests import JOB, NONE_SEEN
 
 # The ingest job refuses these as clock_skew; should one come from elsewhere, it must not move the watermark.
@@ -75,7 +76,8 @@ def _slides(monitors: Monitors) -> list[int]:
 def _monitor_statements(number: int, monitor: Monitor, watermark_bound_ms: int) -> list[str]:
     """The views of one monitor: requests on time, slices, sketches, windows, verdicts, books."""
     labels = "".join(f"`{label}`, " for label in monitor.group_by)
-    features = range(len(monitor.tests))
+    judges = range(len(monitor.judges))
+    column = {given: f"v{position}" for position, given in enumerate(_inputs(monitor))}
     return sql_statements(
         "drift_monitor.sql",
         number=str(number),
@@ -87,13 +89,21 @@ def _monitor_statements(number: int, monitor: Monitor, watermark_bound_ms: int) 
         # A series without a label is one of its own: the empty label.
         label_values="".join(f"COALESCE(`{label}`, '') AS `{label}`, " for label in monitor.group_by),
         feature_values=", ".join(
-            f"CAST({_quoted(test.feature)} AS DOUBLE) AS v{f}" for f, test in enumerate(monitor.tests)
+            f"CAST({_quoted(given.field)} AS {given.kind.value}) AS {name}" for given, name in column.items()
         ),
-        collected=", ".join(f"ARRAY_AGG(v{f}) AS v{f}" for f in features),
-        sketched=", ".join(f"sketch_{number}_{f}(v{f}) AS s{f}" for f in features),
-        merged=", ".join(f"ARRAY_AGG(s{f}) AS s{f}" for f in features),
-        judged=labels + ", ".join(f"s{f}" for f in features),
+        collected=", ".join(f"ARRAY_AGG({name}) AS {name}" for name in column.values()),
+        sketched=", ".join(
+            f"sketch_{number}_{j}({', '.join(column[given] for given in judge.inputs)}) AS s{j}"
+            for j, judge in enumerate(monitor.judges)
+        ),
+        merged=", ".join(f"ARRAY_AGG(s{j}) AS s{j}" for j in judges),
+        judged=labels + ", ".join(f"s{j}" for j in judges),
     )
+
+
+def _inputs(monitor: Monitor) -> list[Input]:
+    """What the slices of a monitor collect, each once however many judges want it."""
+    return list(dict.fromkeys(given for judge in monitor.judges for given in judge.inputs))
 
 
 def _sink_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
@@ -123,8 +133,8 @@ def _sink_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
 def _kept(monitors: Monitors) -> list[str]:
     """The labels and features, each once; of the attributes only those that are watched."""
     labels = [label for monitor in monitors.monitors for label in monitor.group_by]
-    features = [test.feature for monitor in monitors.monitors for test in monitor.tests]
-    return [_column(name) for name in dict.fromkeys(labels + features)]
+    fields = [name for monitor in monitors.monitors for name in monitor.fields]
+    return [_column(name) for name in dict.fromkeys(labels + fields)]
 
 
 def _column(name: str) -> str:

@@ -4,7 +4,7 @@ docs/monitors.md describes every field and why its default is what it is. Paths 
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,7 +28,9 @@ from jobs.yaml_fields import (
 from schemas.ids import content_digest
 from schemas.model_card import ModelCardError, load_model_card
 from schemas.requests import FieldType, numeric_field_names, request_fields
-from udfs.judge import TEST, WindowTest
+from udfs.judging.frame import Frame
+from udfs.judging.reference_ks import TEST, ReferenceKs
+from udfs.judging.window_judge import WindowJudge
 from udfs.references.profile import ReferenceProfile, ReferenceProfileError
 from udfs.sketches.reference import RankReference
 from udfs.statistics.ks import Method
@@ -64,7 +66,7 @@ _POLICY = ("alpha", "min_effect", "min_samples", "method")
 
 @dataclass(frozen=True)
 class Monitor:
-    """One monitor, checked: the tests it makes, one a feature, and how requests are cut into slices and windows.
+    """One monitor, checked: what judges its windows, and how requests are cut into slices and windows.
 
     `shards` is over how many parts the requests of one series and slice are spread.
     """
@@ -74,7 +76,12 @@ class Monitor:
     window_ms: int
     slide_ms: int
     shards: int
-    tests: tuple[WindowTest, ...]
+    judges: tuple[WindowJudge, ...]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What the judges collect, each once."""
+        return tuple(dict.fromkeys(given.field for judge in self.judges for given in judge.inputs))
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class Monitors:
     def columns(self) -> tuple[str, ...]:
         """The fields of a request that the monitors need, in the order of the schema."""
         wanted = {label for m in self.monitors for label in m.group_by}
-        wanted |= {test.feature.split(".")[0] for m in self.monitors for test in m.tests}
+        wanted |= {name.split(".")[0] for m in self.monitors for name in m.fields}
         return tuple(field.name for field in request_fields() if field.name in wanted)
 
 
@@ -168,22 +175,26 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         "watermark_bound_ms": watermark_bound_ms,
         "test": TEST,
     } | policy
-    tests = tuple(
-        WindowTest(
-            monitor=fields["name"],
-            feature=feature,
-            group_by=labels,
-            window_ms=window_ms,
-            slide_ms=slide_ms,
+    frame = Frame(
+        monitor=fields["name"],
+        feature="",
+        group_by=labels,
+        window_ms=window_ms,
+        slide_ms=slide_ms,
+        config_digest=content_digest(orjson.dumps(effective, option=orjson.OPT_SORT_KEYS)),
+        reference_digest=profile.digest,
+        model_card_digest=card_digest,
+    )
+    judges = tuple(
+        ReferenceKs(
+            frame=replace(frame, feature=feature),
+            field=feature,
             reference=_reference(place.field(f"features[{number}]"), profile, feature, fields["reference"]),
-            config_digest=content_digest(orjson.dumps(effective, option=orjson.OPT_SORT_KEYS)),
-            reference_digest=profile.digest,
-            model_card_digest=card_digest,
             **policy,
         )
         for number, feature in enumerate(fields["features"])
     )
-    return Monitor(fields["name"], labels, window_ms, slide_ms, fields["slice_shards"], tests)
+    return Monitor(fields["name"], labels, window_ms, slide_ms, fields["slice_shards"], judges)
 
 
 def _profile(place: Place, path: str) -> ReferenceProfile:

@@ -33,8 +33,8 @@ _ALERTMANAGER_STATES = {AlertState.FIRING: "active", AlertState.RESOLVED: "unpro
 class EvidenceWindow:
     """One judged window that argued for a transition; `verdict_id` joins it to topic `verdicts`.
 
-    `threshold` is the verdict's alpha: the window counts as drifted when `p_value` is below it and the effect is at
-    least `min_effect`.
+    The window counts as drifted when `p_value` is below `alpha` and the effect at least `min_effect`, or by the side of
+    `threshold` that `statistic` is on; what the verdict's test has no use for is None.
     """
 
     verdict_id: str
@@ -42,8 +42,9 @@ class EvidenceWindow:
     statistic: float | None
     p_value: float | None
     n_window: int
-    threshold: float
-    min_effect: float
+    alpha: float | None
+    min_effect: float | None
+    threshold: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from schemas.alerts import AlertState
 from schemas.dead_letters import Reason
 from schemas.delta import Check, Column, DeltaTable, Wire, literal
 from schemas.status import Status
+from schemas.verdicts import VerdictKind
 
 VERDICT_SCHEMA_VERSION = 1
 MASKED_PREFIX_BYTES = 64
@@ -52,6 +53,12 @@ def _finite(column: str) -> Check:
 
 def _not_negative(column: str) -> Check:
     return Check(column, "not_negative", "must be 0 or more", f"{column} >= 0")
+
+
+def _never_unless_ok(column: str) -> Check:
+    """A figure that not every test has."""
+    must = "must be null where status is not ok"
+    return Check(column, "only_when_ok", must, f"{column} IS NULL OR status = {literal(Status.OK)}")
 
 
 def _only_when_ok(column: str) -> Check:
@@ -99,7 +106,8 @@ VERDICTS = DeltaTable(
         _read(Wire.TEXT, "verdict_id", "Hash of series, window end, configuration and reference"),
         _read(Wire.TEXT, "series_key", "Canonical JSON of monitor, feature and labels"),
         _read(Wire.TEXT, "monitor", "The monitor that judged"),
-        _read(Wire.TEXT, "feature", "The feature judged"),
+        _read(Wire.TEXT, "kind", "What it speaks of: drift, finding, signal, split"),
+        _read(Wire.TEXT, "feature", "What was judged: a field of a request, or test(field)"),
         _read(Wire.LABELS, "series", "Group-by labels of the series"),
         _read(Wire.INSTANT, "window_start", "Start of the window, inclusive"),
         _read(Wire.INSTANT, "window_end", "End of the window, exclusive"),
@@ -108,12 +116,13 @@ VERDICTS = DeltaTable(
         _read(Wire.TEXT, "method", "How p was computed"),
         _read(Wire.TEXT, "status", "ok, or why there are no figures"),
         _read(Wire.NUMBER, "statistic", "The test's statistic, null where status is not ok", nullable=True),
-        _read(Wire.NUMBER, "p_value", "p, null where status is not ok", nullable=True),
+        _read(Wire.NUMBER, "p_value", "p, null where status is not ok or the test has none", nullable=True),
         _read(Wire.NUMBER, "log10_p_value", "log10 of p, finite where p is 0", nullable=True),
         _read(Wire.NUMBER, "effect", "Effect size, null where status is not ok", nullable=True),
         _read(Wire.NUMBER, "published_score", "(p < alpha) * (1 - p)", nullable=True),
-        _read(Wire.NUMBER, "alpha", "A window with p below it counts as drifted"),
-        _read(Wire.NUMBER, "min_effect", "A smaller effect is no drift"),
+        _read(Wire.NUMBER, "alpha", "A window with p below it counts as drifted", nullable=True),
+        _read(Wire.NUMBER, "min_effect", "A smaller effect is no drift", nullable=True),
+        _read(Wire.NUMBER, "threshold", "What the statistic is held against, where p does not decide", nullable=True),
         _read(Wire.FLAG, "drifted", "Whether the window drifted, null where unknown", nullable=True),
         _read(Wire.INTEGER, "n_reference", "Reference values, nulls apart"),
         _read(Wire.INTEGER, "n_reference_null", "Null or NaN reference values"),
@@ -121,7 +130,9 @@ VERDICTS = DeltaTable(
         _read(Wire.INTEGER, "n_window_null", "Null or NaN window values"),
         _read(Wire.INTEGER, "n_infinite", "Infinite window values"),
         _read(Wire.TEXT, "config_digest", "Digest of the monitor's configuration"),
-        _read(Wire.TEXT, "reference_digest", "Digest of the reference profile"),
+        _read(
+            Wire.TEXT, "reference_digest", "Digest of the reference profile, null where there is none", nullable=True
+        ),
         _read(Wire.TEXT, "model_card_digest", "Digest of the model card; joins model_cards"),
         _read(Wire.JSON, "evidence", "Evidence as JSON text"),
         _read(Wire.INTEGER, "schema_version", "Version of the record's schema"),
@@ -135,18 +146,32 @@ VERDICTS = DeltaTable(
             "slide_seconds", "positive", "must be above 0", f"slide_seconds > 0 AND {_FINITE.format('slide_seconds')}"
         ),
         _one_of("status", Status),
-        _in_unit_interval("statistic"),
+        _one_of("kind", VerdictKind),
+        _finite("statistic"),
         _in_unit_interval("p_value"),
         _finite("log10_p_value"),
         _finite("effect"),
         _in_unit_interval("published_score"),
-        *map(_only_when_ok, ("statistic", "p_value", "log10_p_value", "effect", "published_score", "drifted")),
-        Check("alpha", "range", "must be above 0 and below 1", "alpha > 0 AND alpha < 1"),
-        Check("min_effect", "range", "must be in 0 to 1", "min_effect BETWEEN 0 AND 1"),
+        _finite("threshold"),
+        *map(_only_when_ok, ("statistic", "drifted")),
+        *map(_never_unless_ok, ("p_value", "log10_p_value", "effect", "published_score")),
+        Check("alpha", "range", "must be above 0 and below 1", "alpha IS NULL OR (alpha > 0 AND alpha < 1)"),
+        Check(
+            "min_effect",
+            "not_negative",
+            "must be 0 or more",
+            f"min_effect IS NULL OR (min_effect >= 0 AND {_FINITE.format('min_effect')})",
+        ),
         *map(_not_negative, ("n_reference", "n_reference_null", "n_window", "n_window_null", "n_infinite")),
         *(
             _matches(column, _CONTENT_DIGEST, "must be sha256: and 64 hex digits")
-            for column in ("config_digest", "reference_digest", "model_card_digest")
+            for column in ("config_digest", "model_card_digest")
+        ),
+        Check(
+            "reference_digest",
+            "form",
+            "must be null, or sha256: and 64 hex digits",
+            f"reference_digest IS NULL OR reference_digest RLIKE {literal(_CONTENT_DIGEST)}",
         ),
         Check(
             "schema_version",

@@ -5,6 +5,7 @@ writes the same bytes.
 """
 
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import orjson
@@ -13,12 +14,29 @@ from schemas.ids import record_id
 from schemas.times import rfc3339
 
 
+class VerdictKind(StrEnum):
+    """What a verdict speaks of."""
+
+    DRIFT = "drift"  # a distribution against a reference or another stream
+    FINDING = "finding"  # nulls, categories, ranges, fields: what the values themselves can't show
+    SIGNAL = "signal"  # made of several windows or several verdicts
+    SPLIT = "split"  # traffic against its plan
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The verdict of one monitor on one feature of one series over one window.
 
-    `series` are the group-by labels. Figures are None where `status` is not `ok`, and `drifted` is None then: unknown,
-    never a pass. Times are epoch milliseconds here and RFC 3339 on the wire; the window is [start, end).
+    `series` are the group-by labels, `feature` says what was judged: a field of a request by its name where a window's
+    values are held against its reference, else test and field, as in `null_rate(input_tokens)`. `kind` says what it
+    speaks of (`VerdictKind`).
+
+    Figures and `drifted` are None where `status` is not `ok`: unknown, never a pass. Where it is `ok` there are always
+    `statistic` and `drifted`; the others only where the test has them. A window drifted by p below `alpha` with an
+    effect of at least `min_effect`, or by a `statistic` on the wrong side of `threshold`; what a test has no use for
+    is None. `reference_digest` is None where nothing stored was compared with.
+
+    Times are epoch milliseconds here and RFC 3339 on the wire; the window is [start, end).
     """
 
     monitor: str
@@ -35,8 +53,8 @@ class Verdict:
     log10_p_value: float | None
     effect: float | None
     published_score: float | None
-    alpha: float
-    min_effect: float
+    alpha: float | None
+    min_effect: float | None
     drifted: bool | None
     n_reference: int
     n_reference_null: int
@@ -44,9 +62,11 @@ class Verdict:
     n_window_null: int
     n_infinite: int
     config_digest: str
-    reference_digest: str
+    reference_digest: str | None
     model_card_digest: str
     evidence: dict[str, Any] = field(default_factory=dict)
+    threshold: float | None = None
+    kind: str = VerdictKind.DRIFT
 
     @property
     def series_key(self) -> str:
@@ -56,7 +76,7 @@ class Verdict:
     @property
     def verdict_id(self) -> str:
         """Deterministic over monitor, series, feature, window end, configuration and reference."""
-        return record_id(self.series_key, self.window_end_ms, self.config_digest, self.reference_digest)
+        return record_id(self.series_key, self.window_end_ms, self.config_digest, self.reference_digest or "")
 
     def to_json(self) -> bytes:
         """The Kafka value: ids first, times as RFC 3339, keys in a fixed order."""

@@ -77,7 +77,7 @@ def alert(number: int, state: AlertState) -> bytes:
         feature="feature_0",
         series={"tenant": "acme"},
         model_card_digest=CARD_DIGEST,
-        evidence=(EvidenceWindow("a" * 32, start_ms, 0.2, 0.0, 500, 0.01, 0.05),),
+        evidence=(EvidenceWindow("a" * 32, start_ms, 0.2, 0.0, 500, 0.01, 0.05, None),),
     ).to_json()
 
 

@@ -17,6 +17,7 @@ from scipy.stats import ks_2samp
 from jobs.monitors import Monitor, Monitors
 from schemas.ids import record_id
 from schemas.verdicts import series_key
+from udfs.judging.reference_ks import ReferenceKs
 
 MAX_SKEW_MS = 5 * 60 * 1000
 _SCIPY_METHODS = {"asymptotic": "asymp", "exact": "exact", "auto": "auto"}
@@ -141,8 +142,9 @@ def _judge_all(
 def _judge(
     monitor: Monitor, series: dict[str, str], window_end_ms: int, bodies: list[dict[str, Any]]
 ) -> Iterator[tuple[str, ExpectedVerdict]]:
-    for test in monitor.tests:
-        values = np.array([_number(body, test.feature) for body in bodies], dtype=np.float64)
+    for test in monitor.judges:
+        assert isinstance(test, ReferenceKs)
+        values = np.array([_number(body, test.field) for body in bodies], dtype=np.float64)
         window = values[~np.isnan(values)]
         points = np.repeat(np.asarray(test.reference.points), test.reference.multiplicity)
         statistic = p_value = drifted = None
@@ -150,12 +152,12 @@ def _judge(
             tested = ks_2samp(points, window, method=_SCIPY_METHODS[test.method])
             statistic, p_value = float(tested.statistic), float(tested.pvalue)
             drifted = p_value < test.alpha and statistic >= test.min_effect
-        key = series_key(monitor.name, test.feature, series)
+        key = series_key(monitor.name, test.field, series)
         yield (
-            record_id(key, window_end_ms, test.config_digest, test.reference_digest),
+            record_id(key, window_end_ms, test.frame.config_digest, str(test.frame.reference_digest)),
             ExpectedVerdict(
                 monitor=monitor.name,
-                feature=test.feature,
+                feature=test.field,
                 series=series,
                 window_end_ms=window_end_ms,
                 status="insufficient_data" if statistic is None else "ok",

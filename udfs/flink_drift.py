@@ -1,6 +1,7 @@
 """The drift job's vectorised functions: one Python call for many slices, windows or dead letters.
 
-Their instances carry the prepared references inside the job graph; a worker reads nothing from its disk.
+Their instances carry the judges, and so the prepared references, inside the job graph; a worker reads nothing from its
+disk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,44 +9,42 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from pyflink.table.udf import ScalarFunction
 
-from udfs.judge import WindowTest
+from udfs.judging.window_judge import WindowJudge
 from udfs.kafka_records import KafkaRecords
 from udfs.lost_requests import LostRequest
-from udfs.sketches.rank import RankSketch
-from udfs.sketches.reference import RankReference
 
 
 class SketchSlices(ScalarFunction):
-    """The values of a slice -> the bytes of its rank sketch."""
+    """The values of a slice, an array an input of the judge -> the bytes of its sketch."""
 
-    def __init__(self, reference: RankReference) -> None:
-        self.reference = reference
+    def __init__(self, judge: WindowJudge) -> None:
+        self.judge = judge
 
-    def eval(self, slices: "pd.Series[object]") -> "pd.Series[bytes]":
-        """Series of ARRAY<DOUBLE> (nulls allowed) to a Series of BYTES. O(n log n) a slice of n values."""
-        sketches = [RankSketch.from_values(values, self.reference).to_bytes() for values in slices]
+    def eval(self, *columns: "pd.Series[object]") -> "pd.Series[bytes]":
+        """Series of ARRAY (nulls allowed), one an input, to a Series of BYTES."""
+        sketches = [self.judge.sketch(*slices) for slices in zip(*columns, strict=True)]
         return pd.Series(sketches, dtype=object)
 
 
 class JudgeWindows(ScalarFunction):
-    """(window end, labels, one ARRAY<BYTES> of sketches a feature) -> the verdicts of the window, as JSON texts."""
+    """(window end, labels, one ARRAY<BYTES> of sketches a judge) -> the verdicts of the window, as JSON texts."""
 
-    def __init__(self, tests: Sequence[WindowTest]) -> None:
-        self.tests = tuple(tests)
+    def __init__(self, judges: Sequence[WindowJudge]) -> None:
+        self.judges = tuple(judges)
 
     def eval(self, window_ends: "pd.Series[pd.Timestamp]", *columns: "pd.Series[object]") -> "pd.Series[object]":
-        """Series of TIMESTAMP(3), STRING (each label) and ARRAY<BYTES> (each feature) to a Series of ARRAY<STRING>."""
+        """Series of TIMESTAMP(3), STRING (each label) and ARRAY<BYTES> (each judge) to a Series of ARRAY<STRING>."""
         rows = zip(window_ends.astype("datetime64[ms]").astype("int64"), *columns, strict=True)
         return pd.Series([self._verdicts(int(end_ms), row) for end_ms, *row in rows], dtype=object)
 
     def _verdicts(self, window_end_ms: int, row: Sequence[object]) -> list[str]:
-        labels = [str(label) for label in row[: -len(self.tests)]]
-        sketches = row[-len(self.tests) :]
-        verdicts = (
-            test.judge(labels, window_end_ms, of_feature)  # type: ignore[arg-type]
-            for test, of_feature in zip(self.tests, sketches, strict=True)
-        )
-        return [verdict.to_json().decode() for verdict in verdicts]
+        labels = [str(label) for label in row[: -len(self.judges)]]
+        sketches = row[-len(self.judges) :]
+        return [
+            verdict.to_json().decode()
+            for judge, of_judge in zip(self.judges, sketches, strict=True)
+            for verdict in judge.judge(labels, window_end_ms, of_judge)  # type: ignore[arg-type]
+        ]
 
 
 class FetchLost(ScalarFunction):

@@ -130,10 +130,10 @@ def main() -> int:
             target, reached = at_least(ours / peer, TARGET)
             name = f"drift job, {REQUESTS:,} requests, parallelism {parallelism}"
             rows.append(Row(name, "requests/s", ours, peer, None, ours / peer, target, reached))
-        n_tests = len(load_monitors(monitors).monitors[0].tests)
+        n_judges = len(load_monitors(monitors).monitors[0].judges)
         notes = [
             "peer: a Flink job that reads and parses the same columns of the same topic; start-up taken off both",
-            f"{n_tests} features, window 300 s, slide 30 s, a series a tenant, {RATE_PER_SECOND:,} requests/s of event"
+            f"{n_judges} features, window 300 s, slide 30 s, a series a tenant, {RATE_PER_SECOND:,} requests/s of event"
             f" time, {len(distinct[0].value)} bytes a request; {verdicts_of_one_run(bench):,} verdicts",
         ]
         return 0 if print_table("Drift job on Kafka", rows, notes=notes) else 1

@@ -160,12 +160,12 @@ def test_annotations_say_what_happened() -> None:
     rule = replace(RULE, annotations={"dashboard": "https://grafana.example/d/1"})
     _, (firing, resolved) = run(events(verdicts("DDDqqq")), rule)
     assert firing.annotations == {
-        "summary": "input_tokens of monitor chat has drifted from its reference",
+        "summary": "input_tokens of monitor chat has drifted",
         "description": "3 windows in a row with p below 0.01; the last: statistic 0.182, p 0.0007, n 412.",
         "runbook_url": "https://wiki.example/drift",
         "dashboard": "https://grafana.example/d/1",
     }
-    assert resolved.annotations["summary"] == "input_tokens of monitor chat is back at its reference"
+    assert resolved.annotations["summary"] == "input_tokens of monitor chat is back"
     assert resolved.annotations["description"].startswith("3 windows in a row without drift; the last: statistic 0.031")
 
 

@@ -20,7 +20,7 @@ def test_a_verdict_is_read_whole() -> None:
     assert event.series_key == DRIFTED.series_key == key_of(DRIFTED.to_json())
     assert (event.window.window_end_ms, event.window.verdict_id) == (EPOCH_MS, DRIFTED.verdict_id)
     assert (event.window.statistic, event.window.p_value, event.window.n_window) == (0.182, 0.0007, 412)
-    assert (event.window.threshold, event.window.min_effect) == (0.01, 0.1)
+    assert (event.window.alpha, event.window.min_effect, event.window.threshold) == (0.01, 0.1, None)
     assert (event.config_digest, event.reference_digest) == ("sha256:c0", "sha256:f0")
     assert event.model_card_digest == "sha256:ca"
 

@@ -5,7 +5,7 @@ import numpy as np
 import orjson
 import pandas as pd
 
-from tests.unit.test_judge import window_test
+from tests.unit.test_reference_ks import window_test
 from udfs.flink_drift import JudgeWindows, SketchSlices
 from udfs.sketches.rank import RankSketch
 
@@ -17,7 +17,7 @@ def travelled(function):
 def test_slices_become_sketches() -> None:
     test = window_test([1.0, 2.0, 3.0])
     slices = [np.array([0.5, np.nan, 3.0]), np.array([]), np.array([None, None], dtype=object)]
-    sketches = travelled(SketchSlices(test.reference)).eval(pd.Series(slices))
+    sketches = travelled(SketchSlices(test)).eval(pd.Series(slices))
     read = [RankSketch.from_bytes(data, test.reference) for data in sketches]
     assert [(sketch.n, sketch.n_null) for sketch in read] == [(2, 1), (0, 0), (0, 2)]
 
@@ -34,4 +34,4 @@ def test_a_window_gives_a_verdict_a_feature() -> None:
     assert [window[0]["series"] for window in bodies] == [{"model": "a"}, {"model": "b"}]
     assert [window[0]["window_end"] for window in bodies] == ["1970-01-01T00:01:00.000Z", "1970-01-01T00:01:20.000Z"]
     assert bodies[0][0]["n_window"] == 4
-    assert found[0][0].encode() == tokens.judge(["a"], 60_000, of_tokens).to_json()
+    assert found[0][0].encode() == tokens.judge(["a"], 60_000, of_tokens)[0].to_json()

@@ -11,6 +11,7 @@ from jobs.monitors import load_monitors
 from schemas.ids import content_digest
 from schemas.model_card import load_model_card
 from tests.drift_files import CARD, monitor, write_files
+from udfs.judging.reference_ks import ReferenceKs
 
 
 def test_defaults_are_filled_in(tmp_path: Path) -> None:
@@ -19,18 +20,21 @@ def test_defaults_are_filled_in(tmp_path: Path) -> None:
     (checked,) = loaded.monitors
     assert (checked.name, checked.group_by) == ("chat", ("service_name", "model"))
     assert (checked.window_ms, checked.slide_ms, checked.shards) == (60_000, 20_000, 1)
-    (tokens, temperature) = checked.tests
-    assert (tokens.feature, temperature.feature) == ("input_tokens", "attributes.temperature")
+    tokens, _ = checked.judges
+    assert isinstance(tokens, ReferenceKs)
+    assert checked.fields == ("input_tokens", "attributes.temperature")
     assert (tokens.alpha, tokens.min_effect, tokens.min_samples, tokens.method) == (0.01, 0.05, 100, "asymptotic")
     assert tokens.reference.n == 700
-    assert tokens.model_card_digest == load_model_card(tmp_path / CARD).digest
-    assert tokens.reference_digest.startswith("sha256:")
+    assert tokens.frame.model_card_digest == load_model_card(tmp_path / CARD).digest
+    assert str(tokens.frame.reference_digest).startswith("sha256:")
     assert loaded.columns == ("service_name", "model", "input_tokens", "attributes")
 
 
 def test_the_config_digest_is_of_what_a_verdict_depends_on(tmp_path: Path) -> None:
     def digest(**fields: object) -> str:
-        return load_monitors(write_files(tmp_path, [monitor(**fields)])).monitors[0].tests[0].config_digest
+        first = load_monitors(write_files(tmp_path, [monitor(**fields)])).monitors[0].judges[0]
+        assert isinstance(first, ReferenceKs)
+        return first.frame.config_digest
 
     ours = digest()
     effective = {

@@ -12,10 +12,10 @@ def alert_annotations(
     subject = f"{event.feature} of monitor {event.monitor}"
     windows = f"{len(evidence)} window{'' if len(evidence) == 1 else 's'} in a row"
     if state is AlertState.FIRING:
-        summary = f"{subject} has drifted from its reference"
-        found = f"{windows} with p below {evidence[-1].threshold:g}"
+        summary = f"{subject} has drifted"
+        found = f"{windows} {_why(evidence[-1])}"
     else:
-        summary = f"{subject} is back at its reference"
+        summary = f"{subject} is back"
         found = f"{windows} without drift"
     ours = {"summary": summary, "description": f"{found}; the last: {_figures(evidence[-1])}."}
     if rule.runbook_url:
@@ -23,7 +23,14 @@ def alert_annotations(
     return ours | dict(rule.annotations)
 
 
+def _why(window: EvidenceWindow) -> str:
+    """What the windows had in common."""
+    if window.alpha is not None:
+        return f"with p below {window.alpha:g}"
+    return "" if window.threshold is None else f"beyond {window.threshold:.4g}"
+
+
 def _figures(window: EvidenceWindow) -> str:
     statistic = "unknown" if window.statistic is None else f"{window.statistic:.4g}"
-    p_value = "unknown" if window.p_value is None else f"{window.p_value:.2g}"
-    return f"statistic {statistic}, p {p_value}, n {window.n_window}"
+    p_value = "" if window.p_value is None else f", p {window.p_value:.2g}"
+    return f"statistic {statistic}{p_value}, n {window.n_window}"

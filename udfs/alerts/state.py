@@ -15,10 +15,17 @@ import orjson
 
 from schemas.alerts import EvidenceWindow
 
-STATE_VERSION = 1
+STATE_VERSION = 2
+
+
+def _alpha_apart_from_threshold(body: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 called a verdict's alpha its threshold, and knew of no other."""
+    streak = [window | {"alpha": window["threshold"], "threshold": None} for window in body["streak"]]
+    return body | {"streak": streak}
+
 
 # From version n to n + 1: takes the decoded body without its version, returns the next one's.
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _alpha_apart_from_threshold}
 
 
 class UnknownStateVersionError(ValueError):

@@ -68,11 +68,12 @@ def decode_verdict(payload: bytes | None) -> VerdictEvent:
             statistic=_optional_number(body, "statistic"),
             p_value=_optional_number(body, "p_value"),
             n_window=_count(body, "n_window"),
-            threshold=_number(body, "alpha"),
-            min_effect=_number(body, "min_effect"),
+            alpha=_optional_number(body, "alpha"),
+            min_effect=_optional_number(body, "min_effect"),
+            threshold=_optional_number(body, "threshold"),
         ),
         config_digest=_text(body, "config_digest"),
-        reference_digest=_text(body, "reference_digest"),
+        reference_digest="" if body.get("reference_digest") is None else _text(body, "reference_digest"),
         model_card_digest=_text(body, "model_card_digest"),
     )
     if body.get("series_key") != event.series_key:

@@ -1,7 +1,10 @@
-"""From the sketches of a sliding window to its verdict: pure, so that the same window always gives the same bytes."""
+"""Exact two-sample KS of a sliding window against a stored reference (spec D1).
+
+Pure, so that the same window always gives the same bytes.
+"""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +12,8 @@ import numpy as np
 
 from schemas.status import Status
 from schemas.verdicts import Verdict
+from udfs.judging.frame import Frame, Policy
+from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.sketches.rank import RankSketch
 from udfs.sketches.reference import RankReference
 from udfs.statistics.judgement import is_drifted, published_score
@@ -19,72 +24,57 @@ TEST = "ks_two_sample"
 
 
 @dataclass(frozen=True)
-class WindowTest:
-    """What one monitor asks of the windows of one feature.
+class ReferenceKs:
+    """Judges the windows of one numeric field.
 
-    `group_by` names the labels of a series. A window drifted when p < `alpha` and D >= `min_effect`; with fewer than
-    `min_samples` values it is `insufficient_data`. `reference` is prepared, so nothing is read from a disk later.
+    A window drifted when p < `alpha` and D >= `min_effect`; with fewer than `min_samples` values it is
+    `insufficient_data`. `reference` is prepared, so nothing is read from a disk later.
     """
 
-    monitor: str
-    feature: str
-    group_by: tuple[str, ...]
-    window_ms: int
-    slide_ms: int
+    frame: Frame
+    field: str
     alpha: float
     min_effect: float
     min_samples: int
     method: Method
     reference: RankReference
-    config_digest: str
-    reference_digest: str
-    model_card_digest: str
 
-    def judge(self, labels: Iterable[str], window_end_ms: int, sketches: Iterable[bytes]) -> Verdict:
-        """Return the verdict of the window that ends at `window_end_ms` (epoch milliseconds, exclusive).
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The field, as a number."""
+        return (Input(self.field, InputKind.NUMBER),)
 
-        `labels` are the values of `group_by` in its order, `sketches` the `RankSketch` bytes of the window's slices
-        in any order. Raises ValueError on bytes of another reference. O(total bytes + k), and about 0.2 ms for a
-        p-value not met before.
+    def sketch(self, *columns: Values) -> bytes:
+        """Return the bytes of the slice's `RankSketch`. O(n log n) of n values."""
+        (values,) = columns
+        return RankSketch.from_values(values, self.reference).to_bytes()
+
+    def judge(self, labels: Sequence[str], window_end_ms: int, sketches: Iterable[bytes]) -> list[Verdict]:
+        """Return the one verdict of the window that ends at `window_end_ms` (epoch milliseconds, exclusive).
+
+        Raises ValueError on bytes of another reference. O(total bytes + k), and about 0.2 ms for a p-value not met
+        before.
 
         >>> reference = RankReference.from_values([1.0, 2.0, 3.0, 4.0])
-        >>> test = WindowTest("chat", "input_tokens", ("model",), 60_000, 30_000, 0.01, 0.05, 3, "asymptotic",
-        ...                   reference, "sha256:c", "sha256:r", "sha256:m")
-        >>> window = RankSketch.from_values([2.0, 3.0, None, 9.0], reference).to_bytes()
-        >>> verdict = test.judge(["m1"], 60_000, [window])
+        >>> frame = Frame("chat", "input_tokens", ("model",), 60_000, 30_000, "sha256:c", "sha256:r", "sha256:m")
+        >>> judge = ReferenceKs(frame, "input_tokens", 0.01, 0.05, 3, "asymptotic", reference)
+        >>> (verdict,) = judge.judge(["m1"], 60_000, [judge.sketch([2.0, 3.0, None, 9.0])])
         >>> verdict.status, verdict.statistic, verdict.drifted, verdict.series, verdict.n_window, verdict.n_window_null
         ('ok', 0.33333333333333337, False, {'model': 'm1'}, 3, 1)
         """
         merged = RankSketch.merge_all(sketches, self.reference)
         result = self._tested(merged)
-        return Verdict(
-            monitor=self.monitor,
-            series=dict(zip(self.group_by, labels, strict=True)),
-            feature=self.feature,
-            window_start_ms=window_end_ms - self.window_ms,
-            window_end_ms=window_end_ms,
-            slide_seconds=self.slide_ms / 1000,
+        verdict = self.frame.verdict(
+            labels,
+            window_end_ms,
+            result,
             test=TEST,
-            method=result.method,
-            status=result.status.value,
-            statistic=result.statistic,
-            p_value=result.p_value,
-            log10_p_value=result.log10_p_value,
-            effect=result.effect,
-            published_score=published_score(result, alpha=self.alpha),
-            alpha=self.alpha,
-            min_effect=self.min_effect,
             drifted=is_drifted(result, alpha=self.alpha, min_effect=self.min_effect),
-            n_reference=result.n_reference,
-            n_reference_null=result.n_reference_null,
-            n_window=result.n_window,
-            n_window_null=result.n_window_null,
-            n_infinite=result.n_infinite,
-            config_digest=self.config_digest,
-            reference_digest=self.reference_digest,
-            model_card_digest=self.model_card_digest,
+            published_score=published_score(result, alpha=self.alpha),
+            policy=Policy(alpha=self.alpha, min_effect=self.min_effect),
             evidence={"largest_gap": largest_gap_at(merged)} if result.status is Status.OK else {},
         )
+        return [verdict]
 
     def _tested(self, merged: RankSketch) -> TestResult:
         """The test's result; without figures where the window has too few values to say anything."""

@@ -11,7 +11,9 @@ import orjson
 import pytest
 from scipy.stats import ks_2samp, norm
 
-from udfs.judge import WindowTest, largest_gap_at
+from schemas.verdicts import Verdict
+from udfs.judging.frame import Frame
+from udfs.judging.reference_ks import ReferenceKs, largest_gap_at
 from udfs.sketches.rank import RankSketch
 from udfs.sketches.reference import RankReference
 
@@ -21,30 +23,31 @@ CASES = {
 }
 
 
-def window_test(reference: Any, **fields: Any) -> WindowTest:
-    body = WindowTest(
-        monitor="chat",
-        feature="input_tokens",
-        group_by=("model",),
-        window_ms=60_000,
-        slide_ms=20_000,
+FRAME = Frame("chat", "input_tokens", ("model",), 60_000, 20_000, "sha256:c", "sha256:r", "sha256:m")
+
+
+def window_test(reference: Any, feature: str = "input_tokens", **fields: Any) -> ReferenceKs:
+    body = ReferenceKs(
+        frame=replace(FRAME, feature=feature),
+        field=feature,
         alpha=0.01,
         min_effect=0.0,
         min_samples=1,
         method="exact",
         reference=RankReference.from_values(reference),
-        config_digest="sha256:c",
-        reference_digest="sha256:r",
-        model_card_digest="sha256:m",
     )
     return replace(body, **fields)
 
 
-def judge(test: WindowTest, values: Any, n_slices: int = 3) -> dict[str, Any]:
+def verdict_of(test: ReferenceKs, window_end_ms: int, sketches: list[bytes], label: str = "m1") -> Verdict:
+    (verdict,) = test.judge([label], window_end_ms, sketches)
+    return verdict
+
+
+def judge(test: ReferenceKs, values: Any, n_slices: int = 3) -> dict[str, Any]:
     """The verdict on values that came in several slices."""
     slices = [list(values)[i::n_slices] for i in range(n_slices)]
-    sketches = [RankSketch.from_values(part, test.reference).to_bytes() for part in slices]
-    body: dict[str, Any] = orjson.loads(test.judge(["m1"], 120_000, sketches).to_json())
+    body: dict[str, Any] = orjson.loads(verdict_of(test, 120_000, [test.sketch(part) for part in slices]).to_json())
     return body
 
 
@@ -124,21 +127,25 @@ def test_slices_add_up_to_scipys_figures(seed: int) -> None:
 def test_the_bytes_depend_on_the_window_alone() -> None:
     test = window_test(np.arange(50), method="asymptotic")
     values = list(np.random.default_rng(1).integers(0, 60, 90))
-    first = test.judge(["m1"], 1, [RankSketch.from_values(values, test.reference).to_bytes()])
-    shuffled = [RankSketch.from_values(values[i::7][::-1], test.reference).to_bytes() for i in range(7)][::-1]
-    assert test.judge(["m1"], 1, shuffled).to_json() == first.to_json()
+    first = verdict_of(test, 1, [test.sketch(values)])
+    shuffled = [test.sketch(values[i::7][::-1]) for i in range(7)][::-1]
+    assert verdict_of(test, 1, shuffled).to_json() == first.to_json()
 
 
 def test_the_id_is_of_series_window_configuration_and_reference() -> None:
     test = window_test([1, 2, 3])
-    base = test.judge(["m1"], 60_000, []).verdict_id
-    same = [replace(test, model_card_digest="sha256:other").judge(["m1"], 60_000, []).verdict_id]
+
+    def with_frame(**fields: str) -> ReferenceKs:
+        return replace(test, frame=replace(test.frame, **fields))
+
+    base = verdict_of(test, 60_000, []).verdict_id
+    same = [verdict_of(with_frame(model_card_digest="sha256:other"), 60_000, []).verdict_id]
     others = [
-        test.judge(["m2"], 60_000, []).verdict_id,
-        test.judge(["m1"], 80_000, []).verdict_id,
-        replace(test, feature="output_tokens").judge(["m1"], 60_000, []).verdict_id,
-        replace(test, config_digest="sha256:other").judge(["m1"], 60_000, []).verdict_id,
-        replace(test, reference_digest="sha256:other").judge(["m1"], 60_000, []).verdict_id,
+        verdict_of(test, 60_000, [], label="m2").verdict_id,
+        verdict_of(test, 80_000, []).verdict_id,
+        verdict_of(with_frame(feature="output_tokens"), 60_000, []).verdict_id,
+        verdict_of(with_frame(config_digest="sha256:other"), 60_000, []).verdict_id,
+        verdict_of(with_frame(reference_digest="sha256:other"), 60_000, []).verdict_id,
     ]
     assert same == [base]
     assert len({base, *others}) == 6
