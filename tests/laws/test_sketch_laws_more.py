@@ -1,4 +1,4 @@
-"""The laws every mergeable sketch obeys, as one suite over log, category, moments and vector sums.
+"""The laws every mergeable sketch obeys, as one suite over log, category, moments, vector sums and version sketches.
 
 Equal means equal to the last bit, but for the mean and the squared deviations of moments, which are sums of floats:
 there, only merging in another grouping may move the last digits.
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,12 +19,16 @@ from udfs.sketches.category import CategoryCounts
 from udfs.sketches.log import LogSketch
 from udfs.sketches.moments import Moments
 from udfs.sketches.vector_sum import VectorSum
+from udfs.versions.version_sketch import VersionSketch
 
 GOLDEN = Path(__file__).parent.parent / "golden/sketches"
 number = st.integers(-4, 4).map(float) | st.floats(allow_subnormal=True)
 moderate = st.integers(-4, 4).map(float) | st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, -math.inf])
 label = st.none() | st.text(max_size=2) | st.booleans() | st.integers(-3, 3) | st.floats()
 vector = st.none() | st.lists(number, min_size=2, max_size=2) | st.lists(number, max_size=3)
+
+score = st.none() | st.floats() | st.floats(0.0, 1.0)
+logits = st.lists(st.lists(number, min_size=3, max_size=3), min_size=2, max_size=2)
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,22 @@ class Family:
 
 def _without_float_sums(moments: Moments) -> Moments:
     return replace(moments, mean=None, mean_rest=0.0, m2=0.0)
+
+
+def _of_ready_made_scores(rows: list[Any]) -> VersionSketch:
+    js_bits, agreement, kl_nats = zip(*rows, strict=True) if rows else ((), (), ())
+    return VersionSketch.from_scores(js_bits=js_bits, agreement=agreement, kl_nats=kl_nats)
+
+
+def _of_logits(rows: list[Any]) -> VersionSketch:
+    pairs = np.array(rows, dtype=np.float64).reshape(len(rows), 2, 3)
+    return VersionSketch.from_logits(pairs[:, 0], pairs[:, 1])
+
+
+def _counted(sketch: VersionSketch) -> int:
+    """The inputs counted, which must be as many for each of the three scores."""
+    (count,) = {part.n + part.n_invalid + part.n_null for part in (sketch.js_bits, sketch.agreement, sketch.kl_nats)}
+    return count
 
 
 FAMILIES = {
@@ -84,6 +105,17 @@ FAMILIES = {
         lambda data: VectorSum.merge_all(data, 2),
         lambda sketch: sketch.n + sketch.n_zero + sketch.n_invalid + sketch.n_null,
         "vector_sum_v1",
+    ),
+    "version sketch, ready-made": Family(
+        st.tuples(score, score, score),
+        _of_ready_made_scores,
+        VersionSketch(),
+        VersionSketch.merge_all,
+        _counted,
+        "version_sketch_v1",
+    ),
+    "version sketch, of logits": Family(
+        logits, _of_logits, VersionSketch(), VersionSketch.merge_all, _counted, "version_sketch_v1"
     ),
 }
 
