@@ -14,14 +14,14 @@ from infra.commands.replay import EXISTING, POSITION
 from infra.reference_sources.replayed_trace import columns_of_trace
 from infra.reference_sources.request_topic import columns_of_topic
 from infra.reference_sources.table_file import columns_of_file
-from infra.reference_sources.wanted import Columns, Wanted, wanted
+from infra.reference_sources.wanted import CATEGORIES, Columns, Wanted, wanted
 from infra.replay.plan import BEGIN, END, ReplayPlan
 from infra.replay.position import Position
 from infra.replay.service_model import DEFAULT_MODEL
 from infra.replay.trace import AZURE_TRACE
 from jobs.kafka_client import ConfigurationError, load_kafka_client
 from schemas.times import rfc3339
-from udfs.references.profile import DEFAULT_MAX_POINTS, ReferenceProfile, ReferenceProfileError
+from udfs.references.profile import DEFAULT_MAX_CATEGORIES, DEFAULT_MAX_POINTS, ReferenceProfile, ReferenceProfileError
 
 # The asymptotic p-value is off below a few dozen values, and D itself can't be below 1 / (2 n).
 FEW_VALUES = 100
@@ -71,31 +71,58 @@ def command() -> None:
     "--since", type=POSITION, help="Begin: an instant or how long ago (topic), a place (trace). [default: all]"
 )
 @click.option("--until", type=POSITION, help="End, not included. [default: now (topic), 100% (trace)]")
-@click.option("--features", help="Of a,b,attributes.c. [default: every numeric field that is filled]")
+@click.option(
+    "--features",
+    help="Of a,b,attributes.c; text and truth fields become category features. "
+    "[default: every numeric field that is filled]",
+)
 @click.option("--where", multiple=True, help="Take only requests with FIELD=VALUE. Repeatable.")
 @click.option("--points", type=click.IntRange(2), default=DEFAULT_MAX_POINTS, help="Kept a feature at most.")
+@click.option(
+    "--categories",
+    "max_categories",
+    type=click.IntRange(1),
+    default=DEFAULT_MAX_CATEGORIES,
+    help="Kept by name a category feature at most; the rest is counted as one.",
+)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("references"), help="Folder.")
 @click.option("--seed", type=click.IntRange(0), default=REFERENCE_SEED, help="Of the service model, with --from-trace.")
 @click.option("--trace", type=EXISTING, default=AZURE_TRACE, show_default="the Azure LLM trace 2023", help="Its CSV.")
 @click.option("--service-model", type=EXISTING, default=DEFAULT_MODEL, show_default="ours", help="Its YAML.")
 @kafka_options
-def build(name: str, features: str | None, where: tuple[str, ...], points: int, out: Path, **options: Any) -> None:
+def build(
+    name: str,
+    *,
+    features: str | None,
+    where: tuple[str, ...],
+    points: int,
+    max_categories: int,
+    out: Path,
+    **options: Any,
+) -> None:
     """Build a reference profile NAME and print its file and digest.
 
     The file is named by its content, so the same values always give the same file, and a verdict's digest finds it.
     """
     columns, source = _columns(wanted(features, where), options)
     try:
-        profile = ReferenceProfile.build(name, columns, source=source, max_points=points)
+        profile = ReferenceProfile.build(
+            name,
+            {feature: values for feature, values in columns.items() if feature not in CATEGORIES},
+            categories={feature: values for feature, values in columns.items() if feature in CATEGORIES},
+            source=source,
+            max_points=points,
+            max_categories=max_categories,
+        )
     except ReferenceProfileError as error:
         raise Refused(str(error)) from None
     path = profile.save(out)
     _show(profile)
-    for feature, reference in profile.features.items():
-        if reference.n_raw < FEW_VALUES:
-            click.echo(
-                f"warning: {feature} has {reference.n_raw} values; below {FEW_VALUES} p-values are rough", err=True
-            )
+    sizes = {feature: kept.n_raw for feature, kept in profile.features.items()}
+    sizes |= {feature: kept.n_raw for feature, kept in profile.category_features.items()}
+    for feature, n_raw in sizes.items():
+        if n_raw < FEW_VALUES:
+            click.echo(f"warning: {feature} has {n_raw} values; below {FEW_VALUES} p-values are rough", err=True)
     click.echo(path)
 
 
@@ -172,6 +199,13 @@ def _show(profile: ReferenceProfile) -> None:
         console.width = TABLE_WIDTH
     console.print(f"reference {profile.name}, built {profile.created_at} of {profile.source}")
     console.print(f"digest {profile.digest}")
+    if profile.features:
+        console.print(_numeric_table(profile))
+    if profile.category_features:
+        console.print(_category_table(profile))
+
+
+def _numeric_table(profile: ReferenceProfile) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("feature", "n", "nulls", "infinite", "min", "median", "max", "points", "D within"):
         table.add_column(heading, justify="left" if heading == "feature" else "right")
@@ -186,4 +220,17 @@ def _show(profile: ReferenceProfile) -> None:
             f"{len(reference.points):,}",
             bound,
         )
-    console.print(table)
+    return table
+
+
+def _category_table(profile: ReferenceProfile) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("category feature", "n", "nulls", "categories", "kept", "other", "most frequent"):
+        is_text = heading in ("category feature", "most frequent")
+        table.add_column(heading, justify="left" if is_text else "right")
+    for feature, reference in sorted(profile.category_features.items()):
+        (top,) = reference.counts.top(1)
+        sizes = (reference.n_raw, reference.n_null, reference.n_categories, len(reference.known))
+        numbers = (f"{count:,}" for count in (*sizes, reference.counts.n_other))
+        table.add_row(feature, *numbers, f"{top.value} ({reference.counts.counts[top] / reference.n_raw:.1%})")
+    return table

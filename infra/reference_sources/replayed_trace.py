@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from infra.reference_sources.wanted import ATTRIBUTES, Columns, Wanted, as_text
+from infra.reference_sources.wanted import ATTRIBUTES, CATEGORIES, Columns, Wanted, as_categories, as_text
 from infra.replay.plan import ReplayPlan
 from infra.replay.request_block import RequestBlock
 from infra.replay.resolve import resolve
@@ -12,7 +12,7 @@ from jobs.kafka_client import ConfigurationError
 
 
 def columns_of_trace(plan: ReplayPlan, wanted: Wanted) -> Columns:
-    """Return the wanted fields of the requests that `plan` would replay, as float64, before any fault.
+    """Return the wanted fields of the requests that `plan` would replay, before any fault: float64, or texts.
 
     Give `plan` another seed than the replay that is judged: reference and windows are then different draws of one
     model, as two days of one service are. Tokens are the trace's own and come from no draw.
@@ -31,4 +31,8 @@ def _kept(block: RequestBlock, wanted: Wanted, features: list[str]) -> Columns:
     keep = np.ones(len(block), dtype=bool)
     for field, value in wanted.where.items():
         keep &= np.array([as_text(found) == value for found in block.fields[field].tolist()], dtype=bool)
-    return {name: block.fields[name][keep].astype(np.float64) for name in features}
+    kept: Columns = {}
+    for name in features:
+        values = block.fields[name][keep]
+        kept[name] = as_categories(values.tolist()) if name in CATEGORIES else values.astype(np.float64)
+    return kept

@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from infra.reference_sources.wanted import ATTRIBUTES, Columns, Wanted, as_text
+from infra.reference_sources.wanted import ATTRIBUTES, CATEGORIES, Columns, Wanted, as_categories, as_text
 from jobs.kafka_client import ConfigurationError, KafkaClient
 from schemas.times import rfc3339
 
@@ -20,17 +20,21 @@ TIMEOUT_SECONDS = 30.0
 
 
 def columns_of_topic(kafka: KafkaClient, topic: str, since_ms: int, until_ms: int, wanted: Wanted) -> Columns:
-    """Return the wanted fields of requests with event time in [since_ms, until_ms), as float64, nulls as NaN.
+    """Return the wanted fields of requests with event time in [since_ms, until_ms): float64, or texts of categories.
 
     Read committed, from the first record that may matter up to the end the topic has now: about 4 microseconds a record
     read, and 8 bytes a value kept. Raises ConfigurationError when broker or topic is not there or nothing is in range.
     """
-    values: dict[str, list[float]] = {name: [] for name in wanted.candidates}
+    values: dict[str, list[Any]] = {name: [] for name in wanted.candidates}
     for request in _requests(kafka, topic, since_ms):
         if since_ms <= request.get("event_time_ms", -1) < until_ms and _matches(request, wanted):
             for name, column in values.items():
-                column.append(_number(_value(request, name)))
-    columns = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
+                value = _value(request, name)
+                column.append(value if name in CATEGORIES else _number(value))
+    columns: Columns = {
+        name: as_categories(column) if name in CATEGORIES else np.array(column, dtype=np.float64)
+        for name, column in values.items()
+    }
     source = f"topic {topic}, {rfc3339(since_ms)} to {rfc3339(until_ms)}"
     return wanted.kept(source, columns)
 

@@ -9,12 +9,12 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from infra.reference_sources.wanted import ATTRIBUTES, Columns, Wanted
+from infra.reference_sources.wanted import ATTRIBUTES, CATEGORIES, Columns, Wanted, as_categories
 from jobs.kafka_client import ConfigurationError
 
 
 def columns_of_file(path: Path, wanted: Wanted, *, is_parquet: bool) -> Columns:
-    """Return the wanted columns as float64, nulls as NaN. O(file) memory.
+    """Return the wanted columns: numbers as float64, nulls as NaN, and categories as texts. O(file) memory.
 
     `attributes.NAME` is a column of that name, else it reaches into a column `attributes` (map or struct). Raises
     ConfigurationError naming file, column and remedy.
@@ -23,12 +23,16 @@ def columns_of_file(path: Path, wanted: Wanted, *, is_parquet: bool) -> Columns:
     for field, value in wanted.where.items():
         column = _required(table, path, field)
         table = table.filter(pc.fill_null(pc.equal(_texts(column), value), False))
-    columns = {}
+    columns: Columns = {}
     for feature in wanted.candidates:
         found = _column(table, feature)
         if found is None and wanted.features is None:
             continue
-        columns[feature] = _numbers(path, feature, _required(table, path, feature))
+        column = _required(table, path, feature)
+        if feature in CATEGORIES:
+            columns[feature] = as_categories(_texts(column).to_pylist())
+        else:
+            columns[feature] = _numbers(path, feature, column)
     return wanted.kept(str(path), columns)
 
 

@@ -63,6 +63,28 @@ def test_features_and_filters(csv: Path, tmp_path: Path) -> None:
     assert streamed.features["input_tokens"].points.tolist() == [3]
 
 
+def test_text_and_truth_fields_become_category_features(csv: Path, tmp_path: Path) -> None:
+    asked = ("--features", "input_tokens,model,is_streaming", "--out", str(tmp_path))
+    result = run("build", "chat", "--from-csv", str(csv), *asked)
+    profile = built(result)
+    assert list(profile.features) == ["input_tokens"]
+    assert profile.categories("model").counts.as_histogram() == {("text", "a"): 2, ("text", "b"): 1}
+    assert profile.categories("is_streaming").counts.count("true") == 2
+    assert "a (66.7%)" in result.output
+    assert "warning: model has 3 values" in result.stderr
+    folded = built(run("build", "chat", "--from-csv", str(csv), *asked, "--categories", "1"))
+    assert (folded.categories("model").counts.n_other, folded.categories("model").n_categories) == (1, 2)
+    assert folded.digest != profile.digest
+
+
+def test_categories_alone_are_a_reference(tmp_path: Path) -> None:
+    asked = ("--features", "is_streaming,finish_reason", "--out", str(tmp_path))
+    profile = built(run("build", "chat", "--from-trace", "--until", "5m", *asked))
+    assert not profile.features
+    assert {value for _, value in profile.categories("is_streaming").known} <= {"true", "false"}
+    assert profile.categories("finish_reason").counts.count("stop") > 0
+
+
 def test_few_values_are_warned_of_and_many_are_not(csv: Path, tmp_path: Path) -> None:
     result = run("build", "chat", "--from-csv", str(csv), "--out", str(tmp_path))
     assert "warning: input_tokens has 3 values" in result.stderr
@@ -121,7 +143,8 @@ def test_show_verifies_the_digest(csv: Path, tmp_path: Path, capsys: pytest.Capt
         (("--from-csv", "{csv}", "--features", "attributes.x"), "attributes.x: there is no such column"),
         (("--from-csv", "{csv}", "--where", "arm=a"), "arm: there is no such column"),
         (("--from-csv", "{csv}", "--where", "tenant=none"), "no request where tenant=none"),
-        (("--from-csv", "{csv}", "--features", "model"), "no numeric field"),
+        (("--from-csv", "{csv}", "--features", "trace_id"), "'trace_id' is no feature of a request"),
+        (("--from-csv", "{csv}", "--features", "user_hash"), "'user_hash' is no feature of a request"),
         (("--from-csv", "{csv}", "--where", "colour=red"), "no field=value"),
         (("--from-csv", "{csv}", "--since", "1h"), "cut a file with --where"),
         (("--from-csv", "none.csv"), "none.csv: (file): no such file"),

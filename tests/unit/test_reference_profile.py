@@ -172,3 +172,106 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_reference_of_two_raw_values_is_exact() -> None:
     assert RankReference.from_values([1, 2]).ecdf.tolist() == [0.0, 0.5, 0.5, 1.0, 1.0]
+
+
+CATEGORIES = {"reason": ["stop"] * 3 + ["length", None, True, 2, 2.5, INF], "model": ["a"] * 5}
+
+
+def with_categories(**changes: object) -> ReferenceProfile:
+    fields = {"columns": COLUMNS, "categories": CATEGORIES, "source": "a test", "created_at_ms": 0} | changes
+    return ReferenceProfile.build("chat", **fields)  # type: ignore[arg-type]
+
+
+def test_categories_are_read_back_whole(tmp_path: Path) -> None:
+    path = with_categories().save(tmp_path)
+    read = ReferenceProfile.load(path)
+    assert orjson.loads(path.read_bytes())["schema_version"] == 2
+    assert read.digest == with_categories().digest
+    for name, feature in with_categories().category_features.items():
+        assert (read.categories(name).counts, read.categories(name).n_categories) == (
+            feature.counts,
+            feature.n_categories,
+        )
+    assert (read.categories("reason").n_raw, read.categories("reason").n_null) == (8, 1)
+    assert read.categories("reason").counts.count(INF) == 1
+    assert read.feature("tokens") == profile().feature("tokens")
+
+
+def test_a_profile_of_numbers_keeps_its_digest_and_version(tmp_path: Path) -> None:
+    """Written before categories were known."""
+    assert profile().digest == "sha256:8dd6f6f01ed3247e044a73e9d1c8bfc4ef7ce29da86d2d857e9dc6dfa76dcde5"
+    assert with_categories(categories={}).digest == profile().digest
+    assert orjson.loads(profile().save(tmp_path).read_bytes())["schema_version"] == 1
+
+
+def test_the_rest_of_many_categories_is_one_bucket() -> None:
+    values = [f"c{i}" for i in range(100) for _ in range(100 - i)] + [None]
+    kept = ReferenceProfile.build("x", {}, categories={"c": values}, source="", max_categories=3).categories("c")
+    assert [category.value for category in kept.counts.top(9)] == ["c0", "c1", "c2"]
+    assert (kept.counts.n_other, kept.n_raw, kept.n_categories) == (5050 - 297, 5050, 100)
+    assert kept.null_rate == 1 / 5051
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"categories": {"reason": [None]}}, ["reason", "no usable value (1 nulls)"]),
+        ({"categories": {"reason": [b"x"]}}, ["reason", "a category must be text"]),
+        ({"categories": {"tokens": ["a"]}}, ["tokens", "both a number and a category"]),
+        ({"max_categories": 0}, ["max_categories", "0 is too few"]),
+    ],
+)
+def test_what_is_no_category_is_refused_at_build(changes: dict[str, object], words: list[str]) -> None:
+    with pytest.raises(ReferenceProfileError) as raised:
+        with_categories(**changes)
+    assert [word for word in words if word not in str(raised.value)] == []
+    assert raised.value.field == words[0]
+
+
+def test_an_unknown_category_feature_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ReferenceProfileError, match=r"there is no such category feature\. It has: model, reason"):
+        with_categories().categories("tokens")
+    with pytest.raises(ReferenceProfileError, match=r"It has: none"):
+        profile().categories("reason")
+
+
+def change_at(path: str, value: object) -> object:
+    def change(body: dict[str, object]) -> None:
+        *way, last = path.split(".")
+        for key in way:
+            body = body[key]  # type: ignore[assignment]
+        body[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (change_at("categories.reason.counts.text", [["stop", 4], ["length", 1]]), "digest"),
+        (change_at("categories.reason.n_other", 7), "digest"),
+        (change_at("schema_version", 1), "schema_version"),
+        (lambda body: body.pop("categories"), "schema_version"),
+        (change_at("categories", []), "categories"),
+        (change_at("categories.reason", 1), "categories.reason"),
+        (change_at("categories.reason.n_null", None), "categories.reason.n_null"),
+        (change_at("categories.reason.counts", {}), "categories.reason.counts"),
+        (change_at("categories.reason.counts.text", 3), "categories.reason.counts.text"),
+        (change_at("categories.reason.counts.colour", [["x", 1]]), "categories.reason.counts.colour"),
+        (change_at("categories.reason.counts.text", [["x"]]), "categories.reason.counts.text"),
+        (change_at("categories.reason.counts.text", [["x", 0]]), "categories.reason.counts.text"),
+        (change_at("categories.reason.counts.text", [["x", True]]), "categories.reason.counts.text"),
+        (change_at("categories.reason.counts.text", [[1, 1]]), "categories.reason.counts.text"),
+        (change_at("categories.reason.counts.truth", [[1, 1]]), "categories.reason.counts.truth"),
+        (change_at("categories.reason.counts.number", [[True, 1]]), "categories.reason.counts.number"),
+        (change_at("categories.reason.counts.number", [["x", 1]]), "categories.reason.counts.number"),
+    ],
+)
+def test_a_changed_category_is_refused_by_field(tmp_path: Path, change: object, field: str) -> None:
+    path = with_categories().save(tmp_path)
+    body = orjson.loads(path.read_bytes())
+    change(body)  # type: ignore[operator]
+    path.write_bytes(orjson.dumps(body))
+    with pytest.raises(ReferenceProfileError) as raised:
+        ReferenceProfile.load(path)
+    assert (raised.value.where, raised.value.field) == (str(path), field)
