@@ -4,14 +4,14 @@ The value is JSON. Nothing in it depends on when or where it was computed: a job
 writes the same bytes.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
 import orjson
 
 from schemas.ids import record_id
-from schemas.times import rfc3339
+from schemas.times import epoch_ms, rfc3339
 
 
 class VerdictKind(StrEnum):
@@ -92,6 +92,25 @@ class Verdict:
                 **body,
             }
         )
+
+    @classmethod
+    def from_json(cls, data: bytes) -> "Verdict":
+        """Read back what `to_json` wrote, of this or an earlier build: its bytes again where nothing was added since.
+
+        For verdicts of our own. Bytes from a topic are checked field by field by `udfs.alerts.verdict_event`. Raises
+        ValueError on anything that is no verdict, and where the id isn't of what is there.
+        """
+        try:
+            body = orjson.loads(data)
+            body["window_start_ms"] = epoch_ms(body["window_start"])
+            body["window_end_ms"] = epoch_ms(body["window_end"])
+            verdict = cls(**{name: body[name] for name in (known.name for known in fields(cls)) if name in body})
+            verdict_id = body["verdict_id"]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not a verdict: {error!r}") from error
+        if verdict_id != verdict.verdict_id:
+            raise ValueError("not a verdict: its id is not of its series, window, configuration and reference")
+        return verdict
 
 
 def series_key(monitor: str, feature: str, labels: dict[str, str]) -> str:
