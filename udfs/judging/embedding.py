@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from schemas.status import Status
 from schemas.verdicts import Verdict
-from udfs.judging.against_threshold import AgainstThreshold, threshold_verdict
 from udfs.judging.frame import Frame
+from udfs.judging.measured import Measured, measured_verdict
 from udfs.judging.reference_ks import ReferenceKs
 from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.references.embedding_reference import EmbeddingReference
@@ -88,7 +88,7 @@ class EmbeddingJudge:
         """
         parts = [_parts(data) for data in sketches]
         total = VectorSum.merge_all([vectors for vectors, _ in parts], self.reference.dimension)
-        mean = threshold_verdict(self.frame, labels, window_end_ms, self._held(total), test=TEST, method=METHOD)
+        mean = measured_verdict(self.frame, labels, window_end_ms, self._measured(total), test=TEST, method=METHOD)
         if not self.policy.judge_distribution:
             return [mean]
         return [mean, *self._distribution.judge(labels, window_end_ms, [cosines for _, cosines in parts])]
@@ -106,10 +106,10 @@ class EmbeddingJudge:
             reference=self.reference.similarities,
         )
 
-    def _held(self, total: VectorSum) -> AgainstThreshold:
+    def _measured(self, total: VectorSum) -> Measured:
         reference = self.reference
         mean = _mean_cosine(total, reference) if total.n >= self.policy.min_samples else None
-        return AgainstThreshold(
+        return Measured(
             statistic=mean,
             threshold=reference.mean_cosine - self.policy.max_drop,
             wrong_side="below",

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 
 from schemas.status import Status
 from schemas.verdicts import Verdict
-from udfs.judging.against_threshold import AgainstThreshold
 from udfs.judging.embedding import TEST as MEAN_COSINE
+from udfs.judging.measured import Measured
 from udfs.signals.follow import field_of
 from udfs.signals.signal_verdict import policy_digest, signal_verdict
 from udfs.signals.versioned_state import Body, decode_state, encode_state
@@ -115,7 +115,7 @@ class EmbeddingDecay:
         reference_mean = float(source.evidence["reference_mean_cosine"])
         is_judged = source.status == Status.OK and effective_n >= self.policy.min_effective_n
         mean = state.weighted / state.weight if is_judged else None
-        held = AgainstThreshold(
+        measured = Measured(
             statistic=mean,
             threshold=reference_mean - self.policy.max_drop,
             wrong_side="below",
@@ -135,7 +135,7 @@ class EmbeddingDecay:
         )
         digest = policy_digest(self.policy, source.config_digest)
         return signal_verdict(
-            source, held, feature=f"{TEST}({self.field})", test=TEST, method=METHOD, config_digest=digest
+            source, measured, feature=f"{TEST}({self.field})", test=TEST, method=METHOD, config_digest=digest
         )
 
     def _updates_per_day(self, state: DecayState) -> float:

@@ -7,7 +7,7 @@ import orjson
 
 from schemas.ids import content_digest
 from schemas.verdicts import Verdict, VerdictKind
-from udfs.judging.against_threshold import AgainstThreshold
+from udfs.judging.measured import Measured
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def signal_verdict(
     source: Verdict,
-    held: AgainstThreshold,
+    measured: Measured,
     *,
     feature: str,
     test: str,
@@ -36,23 +36,23 @@ def signal_verdict(
         window_start_ms=source.window_start_ms if window_start_ms is None else window_start_ms,
         test=test,
         method=method,
-        status=held.status.value,
-        statistic=held.statistic,
+        status=measured.status.value,
+        statistic=measured.statistic,
         p_value=None,
         log10_p_value=None,
-        effect=held.effect,
+        effect=measured.effect,
         published_score=published_score,
         alpha=None,
         min_effect=None,
-        threshold=held.threshold,
-        drifted=held.drifted if drifted is None else drifted,
-        n_reference=held.n_reference,
-        n_reference_null=held.n_reference_null,
-        n_window=held.n_window,
-        n_window_null=held.n_window_null,
-        n_infinite=held.n_infinite,
+        threshold=measured.threshold,
+        drifted=measured.drifted if drifted is None else drifted,
+        n_reference=measured.n_reference,
+        n_reference_null=measured.n_reference_null,
+        n_window=measured.n_window,
+        n_window_null=measured.n_window_null,
+        n_infinite=measured.n_infinite,
         config_digest=config_digest,
-        evidence=held.evidence,
+        evidence=measured.evidence,
     )
 
 
