@@ -3,9 +3,10 @@
 A book entry is {"job", "kind", "count", "window_end_ms"}: `count` records of `kind` since the entry before. Sums over
 the topic (read committed) are exact through restarts, which metrics are not. Ingest balances when
 
-    spans = requests + child + duplicate + late + dead
+    spans = requests + child + duplicate + late + dead + waiting
 
-where a message that can't be read counts as one span in and one dead letter out. Drift balances when
+where a message that can't be read counts as one span in and one dead letter out, and `waiting` counts spans up as they
+begin to wait for others of their trace and down as they stop: its sum is how many wait now. Drift balances when
 
     read = sliced + late + dead + (still in open slices)
 
@@ -24,6 +25,7 @@ class IngestKind(StrEnum):
     DUPLICATE = "duplicate"
     LATE = "late"
     DEAD = "dead"
+    WAITING = "waiting"
 
 
 class DriftKind(StrEnum):
@@ -36,13 +38,13 @@ class DriftKind(StrEnum):
 
 
 def ingest_balance(counts: dict[str, int]) -> int:
-    """Return spans in less all that came out: 0 when the books balance.
+    """Return spans in less all that came out or still waits: 0 when the books balance.
 
-    >>> ingest_balance({"spans": 10, "requests": 6, "child": 2, "duplicate": 1, "late": 0, "dead": 1})
+    >>> ingest_balance({"spans": 10, "requests": 5, "child": 2, "duplicate": 1, "late": 0, "dead": 1, "waiting": 1})
     0
     """
-    out = (IngestKind.REQUESTS, IngestKind.CHILD, IngestKind.DUPLICATE, IngestKind.LATE, IngestKind.DEAD)
-    return counts.get(IngestKind.SPANS, 0) - sum(counts.get(kind, 0) for kind in out)
+    accounted = set(IngestKind) - {IngestKind.SPANS}
+    return counts.get(IngestKind.SPANS, 0) - sum(counts.get(kind, 0) for kind in accounted)
 
 
 def drift_open(counts: dict[str, int]) -> int:

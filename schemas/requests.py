@@ -120,7 +120,7 @@ REQUEST_FIELDS: tuple[RequestField, ...] = (
     RequestField("retrieval_document_count", _I, "documents retrieved for the request"),
     RequestField("guardrail_triggered", _B, "a guardrail stopped or changed the request"),
     RequestField("guardrail_reason", _S, "category of the guardrail that triggered"),
-    RequestField("child_span_count", _I, "spans below the request in its own OTLP message", required=True),
+    RequestField("child_span_count", _I, "spans below the request that came in time to join it", required=True),
     RequestField(
         "attributes",
         FieldType.DOUBLE_MAP,

@@ -261,6 +261,9 @@ EVIDENCE_FIELDS = frozenset(
     }
 )
 
+# What only the serving side knows of a request, itself or in the spans below it. A request without any waits for those.
+SERVER_SIDE_FIELDS = frozenset({"time_to_first_token_seconds", "queue_seconds", "prefill_seconds", "decode_seconds"})
+
 # Names of spans below a request whose durations give its time in a phase, where no attribute does.
 PHASE_SPANS = MappingProxyType(
     {"queue": "queue_seconds", "prefill": "prefill_seconds", "decode": "decode_seconds"},

@@ -13,7 +13,12 @@ MS = 1_000_000
 
 def ids(number: int) -> tuple[bytes, bytes]:
     """Trace and span id of test request `number`."""
-    digest = hashlib.sha256(str(number).encode()).digest()
+    return ids_of(str(number))
+
+
+def ids_of(name: str) -> tuple[bytes, bytes]:
+    """A trace id and a span id made of a name."""
+    digest = hashlib.sha256(name.encode()).digest()
     return digest[:16], digest[16:24]
 
 

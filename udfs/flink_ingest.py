@@ -8,6 +8,7 @@ from pyflink.table.udf import ScalarFunction
 
 from schemas.dead_letters import Reason, dead_letter_record
 from udfs.telemetry.batch import REQUEST_INDEX_AT, REQUEST_PAYLOAD_AT, REQUEST_TIME_AT, ingest_lines
+from udfs.telemetry.waiting_line import GENAI, PAYLOAD_AT
 
 JOB = "ingest"
 
@@ -15,8 +16,8 @@ JOB = "ingest"
 class DecodeSpans(ScalarFunction):
     """(message bytes, Kafka timestamp) -> newline-separated lines of `udfs.telemetry.batch.ingest_lines`."""
 
-    def __init__(self, encoding: str, lenient: bool, max_skew_ms: int) -> None:
-        self.encoding, self.lenient, self.max_skew_ms = encoding, lenient, max_skew_ms
+    def __init__(self, encoding: str, *, lenient: bool, max_skew_ms: int, joins: bool) -> None:
+        self.encoding, self.lenient, self.max_skew_ms, self.joins = encoding, lenient, max_skew_ms, joins
 
     def eval(self, messages: "pd.Series[bytes]", timestamps: "pd.Series[int]") -> "pd.Series[str]":
         """Series of BYTES and BIGINT (epoch ms) to a Series of STRING of the same length."""
@@ -26,12 +27,13 @@ class DecodeSpans(ScalarFunction):
             encoding=self.encoding,
             lenient=self.lenient,
             max_skew_ms=self.max_skew_ms,
+            joins=self.joins,
         )
         return pd.Series(lines, dtype=object)
 
 
 class DeadLetters(ScalarFunction):
-    """(line, place) -> the value for topic `dead_letters`; a request line (`R`) is one that came too late."""
+    """(line, place) -> the value for topic `dead_letters`; a line of a request (`R`, `W`) is one that came too late."""
 
     def eval(
         self,
@@ -47,13 +49,13 @@ class DeadLetters(ScalarFunction):
 
 
 def dead_letter_from_line(line: str, topic: str, partition: int, offset: int, timestamp_ms: int) -> bytes:
-    """Return the dead letter of one `D` line, or of an `R` line that is late (its payload is then the request)."""
+    """Return the dead letter of a `D` line, or of an `R` or `W` line that is late: its payload is then the request."""
     if line[0] == "D":
         body = orjson.loads(line[1:])
         payload = base64.b64decode(body["payload_base64"])
     else:
         body = late_body(line)
-        payload = line[REQUEST_PAYLOAD_AT:].encode()
+        payload = line[PAYLOAD_AT if line[0] == GENAI else REQUEST_PAYLOAD_AT :].encode()
     return dead_letter_record(
         reason=body["reason"],
         detail=body["detail"],
@@ -69,7 +71,7 @@ def dead_letter_from_line(line: str, topic: str, partition: int, offset: int, ti
 
 
 def late_body(line: str) -> dict[str, str | int]:
-    """Say of an `R` line why it is late: everything but the payload."""
+    """Say of an `R` or `W` line why it is late: everything but the payload."""
     detail = "the span ended longer before the newest span of its partition than the allowed lateness"
     return {
         "reason": Reason.LATE,

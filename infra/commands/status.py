@@ -125,7 +125,7 @@ def _books_table(status: StackStatus) -> Table:
 
 
 def _balance_line(balance: int) -> str:
-    equation = "spans = requests + child + duplicate + late + dead"
+    equation = "spans = requests + child + duplicate + late + dead + waiting"
     if balance == 0:
         return f"[green]The books balance: {equation}.[/green]"
     return f"[red]The books are out of balance by {balance:,} spans: {equation} does not hold.[/red]"

@@ -44,7 +44,7 @@ def _table(title: str, columns: list[str], rows: list[tuple[Any, ...]]) -> Table
 
 def _print_books(console: Console, facts: Facts, report: ReplayReport) -> None:
     counts = facts.books.get("ingest", {})
-    out = [(kind, counts.get(kind, 0)) for kind in ("requests", "child", "duplicate", "late", "dead")]
+    out = [(kind, counts.get(kind, 0)) for kind in ("requests", "child", "duplicate", "late", "dead", "waiting")]
     spans = counts.get("spans", 0)
     parts = " + ".join(f"{count:,} {kind}" for kind, count in out)
     console.print(f"[bold]Requests in[/]   {counts.get('requests', 0):,} of {report.requests:,} generated")

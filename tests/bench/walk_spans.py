@@ -221,11 +221,11 @@ def _ancestors(parents: list[int | None], number: int) -> list[int]:
 
 def _fold(request: Row, children: list[Row]) -> None:
     request["child_span_count"] = len(children)
-    ordered = sorted(children, key=lambda row: row["is_error"])
+    ordered = sorted(children, key=lambda row: (row["is_error"], row["_start_ns"], row["span_id"]))
     for name in FIELD_ALIASES:
         if request[name] is None and name not in OWN and (name != "error_type" or request["is_error"]):
             request[name] = next((child[name] for child in ordered if child[name] is not None), None)
     for span_name, field in PHASE_SPANS.items():
         spans = [child for child in children if child["name"] == span_name]
         if spans and request[field] is None:
-            request[field] = sum((s["_end_ns"] - s["_start_ns"]) / 1e9 for s in spans)
+            request[field] = sum(s["_end_ns"] - s["_start_ns"] for s in spans) / 1e9

@@ -32,9 +32,9 @@ def books(text: str) -> dict[str, int]:
     kinds = Counter(line[0] for line in rest)
     counts: dict[str, int] = orjson.loads(first[1:])
     assert first[0] == "B"
-    assert set(kinds) <= {"R", "D"}
+    assert set(kinds) <= {"R", "W", "C", "D"}
     assert counts["dead"] == kinds["D"]
-    assert counts["spans"] == counts["child"] + counts["dead"] + kinds["R"]
+    assert counts["spans"] == counts["child"] + counts["dead"] + kinds["R"] + kinds["W"] + kinds["C"]
     return counts
 
 

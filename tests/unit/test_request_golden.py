@@ -13,16 +13,19 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from udfs.telemetry.batch import REQUEST_PAYLOAD_AT, ingest_lines
 from udfs.telemetry.otlp import decode_spans
+from udfs.telemetry.trace_join import Entry, release
 
 FOLDER = Path(__file__).parents[1] / "golden" / "requests"
 INPUTS = sorted(FOLDER.glob("*.otlp.json"))
 
 
 def requests_of(message: bytes) -> list[dict[str, object]]:
-    """The requests of one message, as topic `requests` carries them."""
+    """The requests of one message, as topic `requests` carries them once what waits has waited."""
     lines = ingest_lines([message], [-1])[0].split("\n")
-    assert {line[0] for line in lines} <= {"B", "R"}
-    return [orjson.loads(line[REQUEST_PAYLOAD_AT:]) for line in lines if line[0] == "R"]
+    assert {line[0] for line in lines} <= {"B", "R", "W", "C"}
+    at_once = [orjson.loads(line[REQUEST_PAYLOAD_AT:]) for line in lines if line[0] == "R"]
+    joined = release([Entry(0, line) for line in lines if line[0] in "WC"], None).requests
+    return at_once + [orjson.loads(request.json) for request in joined]
 
 
 def result_of(path: Path) -> Path:

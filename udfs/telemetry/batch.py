@@ -4,10 +4,11 @@ The lines have a fixed-width head, so that the JVM cuts them with SUBSTRING and 
 
     B{"spans":n,"child":c,"dead":d}                            one a message, first
     R + trace id (32) + span id (16) + event time in ms (15 digits) + span index (8 digits) + the request's JSON
+    W..., C...                                                 a span that waits for others: waiting_line.py
     D{"reason":...,"detail":...,"index":...,"event_time_ms":...,"payload_base64":...}
 
-No line holds a line break. For every message, spans = child + dead + its R lines; a message that can't be read counts
-as one span and one dead letter.
+No line holds a line break. For every message, spans = child + dead + its R, W and C lines; a message that can't be read
+counts as one span and one dead letter.
 """
 
 import base64
@@ -21,9 +22,10 @@ import pyarrow.compute as pc
 
 from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
 from udfs.telemetry import otlp_json, otlp_proto
-from udfs.telemetry.otlp import ENCODINGS, decode_spans
+from udfs.telemetry.otlp import ENCODINGS, decode_for_join, decode_spans
 from udfs.telemetry.request_lines import request_json
-from udfs.telemetry.span_batch import Ints
+from udfs.telemetry.span_batch import Bools, Ints
+from udfs.telemetry.waiting_line import padded, waiting_lines
 
 # Where the parts of an R line begin, counted from 0.
 REQUEST_TRACE_AT = 1
@@ -46,6 +48,7 @@ class _Lines:
     spans: int = 0
     child: int = 0
     requests: str = ""
+    waiting: str = ""
     dead: list[str] = field(default_factory=list)
 
     def bury(self, letter: DeadLetter, event_time_ms: int | None = None) -> None:
@@ -60,7 +63,7 @@ class _Lines:
 
     def text(self) -> str:
         books = f'B{{"spans":{self.spans},"child":{self.child},"dead":{len(self.dead)}}}'
-        return "\n".join([books, *([self.requests] if self.requests else []), *self.dead])
+        return "\n".join([books, *(text for text in (self.requests, self.waiting) if text), *self.dead])
 
 
 def ingest_lines(
@@ -70,12 +73,14 @@ def ingest_lines(
     encoding: str = AUTO,
     lenient: bool = False,
     max_skew_ms: int = MAX_SKEW_MS,
+    joins: bool = True,
 ) -> list[str]:
     """Return one text of lines for each message (format above), in the order of `values`.
 
     `encoding` is otlp_proto, otlp_json, or auto (judged message by message). A None value gives a dead letter
     `no_value`; an empty message holds no spans. A span that ends more than `max_skew_ms` after its message's Kafka
     timestamp is dead-lettered as `clock_skew`; a negative timestamp means that Kafka has none, and checks nothing.
+    Without `joins` nothing waits: every message is taken for whole.
 
     Never raises on content; ValueError on an unknown encoding. Time O(total bytes), memory O(that of MAX_CHUNK_BYTES
     decoded, or of the largest message).
@@ -93,13 +98,9 @@ def ingest_lines(
             lines[number].bury(DeadLetter(Reason.NO_VALUE, "the message has no value", number, WHOLE_MESSAGE, b""))
     for chosen, numbers in _chunks(values, encoding):
         messages = [value for number in numbers if (value := values[number]) is not None]
-        _decode(
-            messages,
-            chosen,
-            lenient,
-            [lines[number] for number in numbers],
-            _limits(kafka_timestamps_ms, numbers, max_skew_ms),
-        )
+        chosen_lines = [lines[number] for number in numbers]
+        limits = _limits(kafka_timestamps_ms, numbers, max_skew_ms)
+        _decode(messages, chosen, chosen_lines, limits, lenient=lenient, joins=joins)
     return [line.text() for line in lines]
 
 
@@ -145,51 +146,76 @@ def _limits(kafka_timestamps_ms: Sequence[int], numbers: list[int], max_skew_ms:
     return np.where(stamps < 0, np.iinfo(np.int64).max, stamps + max_skew_ms)
 
 
-def _decode(messages: list[bytes], encoding: str, lenient: bool, lines: list[_Lines], limits: Ints) -> None:
+def _decode(
+    messages: list[bytes], encoding: str, lines: list[_Lines], limits: Ints, *, lenient: bool, joins: bool
+) -> None:
     """Decode messages of one encoding into their lines."""
-    table, dead = decode_spans(messages, encoding, lenient=lenient)
+    if joins:
+        settled, waiting, dead = decode_for_join(messages, encoding, lenient=lenient)
+    else:
+        settled, dead = decode_spans(messages, encoding, lenient=lenient)
+        waiting = settled.slice(0, 0)
     for letter in dead:
         lines[letter.message_index].spans += 1
         lines[letter.message_index].bury(letter)
-    message_index = table.column("message_index").to_numpy()
-    is_request = table.column("is_request").to_numpy()
-    skewed = table.column("event_time_ms").to_numpy() > limits[message_index]
-    if skewed.any():
-        _bury_skewed(table.filter(pa.array(skewed)), messages, encoding, lines)
-    spans = np.bincount(message_index, minlength=len(messages))
-    child = np.bincount(message_index[~is_request & ~skewed], minlength=len(messages))
+    requests = _settle(settled, messages, encoding, lines, limits)
+    _put(requests, "requests", lines)
+    if waiting.num_rows:
+        skewed = _bury_skewed(waiting, messages, encoding, lines, limits)
+        _count(lines, "spans", waiting)
+        _put(waiting.filter(pa.array(~skewed)) if skewed.any() else waiting, "waiting", lines)
+
+
+def _settle(settled: pa.Table, messages: list[bytes], encoding: str, lines: list[_Lines], limits: Ints) -> pa.Table:
+    """Count spans that wait for nothing, and return those that are requests."""
+    skewed = _bury_skewed(settled, messages, encoding, lines, limits)
+    is_request = settled.column("is_request").to_numpy()
+    _count(lines, "spans", settled)
     taken = is_request & ~skewed
-    texts = _joined(table if taken.all() else table.filter(pa.array(taken)), message_index[taken], len(messages))
-    for line, counted, below, text in zip(lines, spans.tolist(), child.tolist(), texts, strict=True):
-        line.spans += counted
-        line.child += below
-        line.requests = text
+    if taken.all():
+        return settled
+    _count(lines, "child", settled, ~is_request & ~skewed)
+    return settled.filter(pa.array(taken))
 
 
-def _joined(requests: pa.Table, message_index: Ints, messages: int) -> list[str]:
-    """Return the R lines of each message as one text."""
-    if requests.num_rows == 0:
-        return [""] * messages
-    lines = pc.binary_join_element_wise(
-        "R",
-        requests.column("trace_id").combine_chunks(),
-        requests.column("span_id").combine_chunks(),
-        _digits(requests.column("event_time_ms"), REQUEST_INDEX_AT - REQUEST_TIME_AT),
-        _digits(requests.column("span_index"), REQUEST_PAYLOAD_AT - REQUEST_INDEX_AT),
-        request_json(requests),
+def _count(lines: list[_Lines], kind: str, spans: pa.Table, which: Bools | None = None) -> None:
+    """Add to the count of each message how many of `spans` (of `which` rows) it has."""
+    message_index = spans.column("message_index").to_numpy()
+    counts = np.bincount(message_index if which is None else message_index[which], minlength=len(lines))
+    for line, count in zip(lines, counts.tolist(), strict=True):
+        setattr(line, kind, getattr(line, kind) + count)
+
+
+def _put(spans: pa.Table, kind: str, lines: list[_Lines]) -> None:
+    """Give each message the lines of its spans as one text; `kind` is requests or waiting."""
+    if spans.num_rows == 0:
+        return
+    heads = pc.binary_join_element_wise(
+        spans.column("trace_id").combine_chunks(),
+        spans.column("span_id").combine_chunks(),
+        padded(spans.column("event_time_ms"), REQUEST_INDEX_AT - REQUEST_TIME_AT),
+        padded(spans.column("span_index"), REQUEST_PAYLOAD_AT - REQUEST_INDEX_AT),
         "",
     )
-    ends = np.cumsum(np.bincount(message_index, minlength=messages))
+    if kind == "requests":
+        texts = pc.binary_join_element_wise("R", heads, request_json(spans), "")
+    else:
+        texts = waiting_lines(spans, heads)
+    ends = np.cumsum(np.bincount(spans.column("message_index").to_numpy(), minlength=len(lines)))
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
-    texts: list[str] = pc.binary_join(pa.ListArray.from_arrays(offsets, lines), "\n").to_pylist()
-    return texts
+    for line, text in zip(
+        lines, pc.binary_join(pa.ListArray.from_arrays(offsets, texts), "\n").to_pylist(), strict=True
+    ):
+        setattr(line, kind, text)
 
 
-def _digits(numbers: pa.ChunkedArray, width: int) -> pa.StringArray:
-    return pc.utf8_lpad(numbers.combine_chunks().cast(pa.string()), width, "0")
-
-
-def _bury_skewed(skewed: pa.Table, messages: list[bytes], encoding: str, lines: list[_Lines]) -> None:
+def _bury_skewed(spans: pa.Table, messages: list[bytes], encoding: str, lines: list[_Lines], limits: Ints) -> Bools:
+    """Bury the spans that end beyond their message's limit, and return which they are."""
+    message_index = spans.column("message_index").to_numpy()
+    is_skewed: Bools = spans.column("event_time_ms").to_numpy() > limits[message_index]
+    if not is_skewed.any():
+        return is_skewed
+    skewed = spans.filter(pa.array(is_skewed))
     detail = "the span ends later after its Kafka timestamp than the allowed skew"
     payloads: dict[int, list[bytes]] = {}
     columns = (skewed.column(name).to_pylist() for name in ("message_index", "span_index", "event_time_ms"))
@@ -198,3 +224,4 @@ def _bury_skewed(skewed: pa.Table, messages: list[bytes], encoding: str, lines: 
             payloads[message] = _PAYLOADS[encoding](messages[message])
         letter = DeadLetter(Reason.CLOCK_SKEW, detail, message, span, payloads[message][span])
         lines[message].bury(letter, event_time_ms)
+    return is_skewed

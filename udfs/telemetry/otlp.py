@@ -17,6 +17,7 @@ from schemas.semconv import EVIDENCE_FIELDS, OPERATION_KEYS, PHASE_SPANS, REQUES
 from udfs.telemetry import otlp_json, otlp_proto
 from udfs.telemetry.arrow_numpy import flags, valid
 from udfs.telemetry.field_values import FieldReader
+from udfs.telemetry.open_spans import open_spans
 from udfs.telemetry.span_batch import Bools, Bytes, Ints, SpanBatch
 from udfs.telemetry.span_checks import NS_PER_MS
 from udfs.telemetry.span_tree import NONE, SpanTree, span_tree
@@ -28,7 +29,7 @@ SERVER, CLIENT, PRODUCER, CONSUMER, ERROR = 2, 3, 4, 5, 2
 NS_PER_SECOND = 1e9
 
 # What a span says of itself only: a child's never fills it.
-_OWN_FIELDS = frozenset({"service_name", "attempts", "end_to_end_seconds"})
+OWN_FIELDS = frozenset({"service_name", "attempts", "end_to_end_seconds"})
 
 SPAN_SCHEMA = pa.schema(
     [
@@ -39,6 +40,17 @@ SPAN_SCHEMA = pa.schema(
         pa.field("kind", pa.string(), nullable=False),
         pa.field("status", pa.string(), nullable=False),
         pa.field("is_request", pa.bool_(), nullable=False),
+    ]
+)
+
+
+# What waits for other spans of its trace (trace_join.py). Beside SPAN_SCHEMA, and `attempts` may be null.
+WAITING_SCHEMA = pa.schema(
+    [
+        *(field.with_nullable(True) if field.name == "attempts" else field for field in SPAN_SCHEMA),
+        pa.field("is_genai", pa.bool_(), nullable=False),
+        pa.field("start_ns", pa.int64(), nullable=False),
+        pa.field("end_ns", pa.int64(), nullable=False),
     ]
 )
 
@@ -65,20 +77,41 @@ def decode_spans(
     >>> table.num_rows, [letter.reason.value for letter in dead]
     (0, ['malformed_json'])
     """
+    batch, dead = _read(messages, encoding, lenient)
+    return _tables(batch, joins=False)[0], dead
+
+
+def decode_for_join(
+    messages: Sequence[bytes], encoding: str, *, lenient: bool = False
+) -> tuple[pa.Table, pa.Table, list[DeadLetter]]:
+    """Return what `decode_spans` does of the spans that need no other message, and the spans that wait for one.
+
+    The second table has the columns of WAITING_SCHEMA: each span with its own fields alone, nothing filled from below
+    or counted; `attempts` is null where no attribute gives it. Costs and errors as `decode_spans`.
+    """
+    batch, dead = _read(messages, encoding, lenient)
+    return *_tables(batch, joins=True), dead
+
+
+def _read(messages: Sequence[bytes], encoding: str, lenient: bool) -> tuple[SpanBatch, list[DeadLetter]]:
     if encoding == "otlp_proto":
-        batch, dead = otlp_proto.read_spans(messages)
-    elif encoding == "otlp_json":
-        batch, dead = otlp_json.read_spans(messages, lenient=lenient)
-    else:
-        raise ValueError(f"unknown encoding {encoding!r}; the encodings are {', '.join(ENCODINGS)}")
-    return _table(batch), dead
+        return otlp_proto.read_spans(messages)
+    if encoding == "otlp_json":
+        return otlp_json.read_spans(messages, lenient=lenient)
+    raise ValueError(f"unknown encoding {encoding!r}; the encodings are {', '.join(ENCODINGS)}")
 
 
-def _table(batch: SpanBatch) -> pa.Table:
+def _tables(batch: SpanBatch, *, joins: bool) -> tuple[pa.Table, pa.Table]:
+    """Return the spans that are settled and those that wait: without `joins`, all and none."""
     own = FieldReader(batch.attributes, len(batch))
     shared = FieldReader(batch.resource_attributes, batch.resource_count)
     fields = _inherited(own.fields(), shared.fields(), batch)
     tree = span_tree(batch, _is_genai(batch, fields, own.first_text(OPERATION_KEYS)))
+    waits = open_spans(batch, tree, fields) if joins else np.zeros(len(batch), dtype=np.bool_)
+    some_wait = bool(waits.any())
+    if some_wait:
+        tree = tree.without(waits)
+    own_attempts = fields.get("attempts", pa.nulls(len(batch), pa.int64()))
     is_error = batch.status == ERROR
     _fill_from_children(fields, batch, tree, is_error)
     seconds = (batch.end_ns - batch.start_ns) / NS_PER_SECOND
@@ -108,7 +141,13 @@ def _table(batch: SpanBatch) -> pa.Table:
     arrays = [
         columns[field.name] if field.name in columns else pa.nulls(len(batch), field.type) for field in SPAN_SCHEMA
     ]
-    return pa.Table.from_arrays(arrays, schema=SPAN_SCHEMA.with_metadata(metadata))
+    table = pa.Table.from_arrays(arrays, schema=SPAN_SCHEMA.with_metadata(metadata))
+    if not some_wait:
+        return table, WAITING_SCHEMA.empty_table()
+    waiting = table.set_column(table.column_names.index("attempts"), "attempts", own_attempts)
+    for name, values in (("is_genai", tree.is_genai), ("start_ns", batch.start_ns), ("end_ns", batch.end_ns)):
+        waiting = waiting.append_column(name, pa.array(values))
+    return table.filter(pa.array(~waits)), waiting.filter(pa.array(waits)).cast(WAITING_SCHEMA)
 
 
 def _inherited(own: dict[str, pa.Array], shared: dict[str, pa.Array], batch: SpanBatch) -> dict[str, pa.Array]:
@@ -140,10 +179,11 @@ def _fill_from_children(fields: dict[str, pa.Array], batch: SpanBatch, tree: Spa
     children = tree.children
     if len(children) == 0:
         return
-    # The first child in wire order wins, one without error before one with: so it is assigned last.
-    order = children[::-1]
-    order = np.concatenate([order[is_error[order]], order[~is_error[order]]])
-    for name in fields.keys() - _OWN_FIELDS:
+    # The first to start wins, one without error before one with: so it is assigned last. Not the first on the wire:
+    # whoever joins spans of several messages (trace_join.py) must come to the same.
+    span_id = batch.span_id.copy().view(">u8").ravel()
+    order = children[np.lexsort((span_id[children], batch.start_ns[children], is_error[children]))][::-1]
+    for name in fields.keys() - OWN_FIELDS:
         givers = order[valid(fields[name])[order]]
         if name == "error_type":
             givers = givers[is_error[tree.request[givers]]]
@@ -151,12 +191,12 @@ def _fill_from_children(fields: dict[str, pa.Array], batch: SpanBatch, tree: Spa
             source = np.full(len(batch), NONE)
             source[tree.request[givers]] = givers
             fields[name] = pc.coalesce(fields[name], fields[name].take(pa.array(source, mask=source == NONE)))
-    seconds = (batch.end_ns - batch.start_ns) / NS_PER_SECOND
+    duration_ns = batch.end_ns - batch.start_ns
     for span_name, field in PHASE_SPANS.items():
         named = children[pc.equal(batch.name.take(pa.array(children)), span_name).to_numpy(zero_copy_only=False)]
         if len(named):
             requests = tree.request[named]
-            total = np.bincount(requests, weights=seconds[named], minlength=len(batch))
+            total = np.bincount(requests, weights=duration_ns[named], minlength=len(batch)) / NS_PER_SECOND
             given = np.isin(np.arange(len(batch)), requests)
             fields[field] = _filled(fields.get(field), pa.array(total, mask=~given), len(batch))
 

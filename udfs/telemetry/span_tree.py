@@ -1,9 +1,9 @@
 """Which span of a message is a request, and which spans lie below it. All by whole arrays, O(n log n).
 
-Only parents within the same message count; joining a trace's spans across messages is not done here.
+Only parents within the same message count; what may belong to spans of another message is for `open_spans.py` to say.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +17,13 @@ NONE = -1
 @dataclass(frozen=True, slots=True)
 class SpanTree:
     """Per row: whether it `is_genai`; `request`, the row of the request it is or lies below (NONE without one);
-    `nearest`, the row of the closest GenAI span above it (NONE without one)."""
+    `nearest`, the row of the closest GenAI span above it (NONE without one); `root`, the row of the topmost span above
+    it, itself without one."""
 
     is_genai: Bools
     request: Ints
     nearest: Ints
+    root: Ints
 
     @property
     def is_request(self) -> Bools:
@@ -35,6 +37,10 @@ class SpanTree:
         rows: Ints = np.flatnonzero((self.request != NONE) & ~self.is_request)
         return rows
 
+    def without(self, rows: Bools) -> "SpanTree":
+        """Return the tree in which these rows, whole trees of them, are no requests and lie below none."""
+        return replace(self, request=np.where(rows, NONE, self.request), nearest=np.where(rows, NONE, self.nearest))
+
 
 def span_tree(batch: SpanBatch, is_genai: Bools) -> SpanTree:
     """Return the tree of every message of `batch`. Spans whose parents form a circle count as having no parent."""
@@ -42,8 +48,8 @@ def span_tree(batch: SpanBatch, is_genai: Bools) -> SpanTree:
     own = np.where(is_genai, rows, NONE)
     parent = parent_rows(batch)
     if (parent == NONE).all():
-        return SpanTree(is_genai, own, np.full(len(batch), NONE))
-    return SpanTree(is_genai, _topmost(parent, own), _nearest(parent, is_genai))
+        return SpanTree(is_genai, own, np.full(len(batch), NONE), rows)
+    return SpanTree(is_genai, _topmost(parent, own), _nearest(parent, is_genai), _topmost(parent, rows))
 
 
 def parent_rows(batch: SpanBatch) -> Ints:
@@ -81,7 +87,7 @@ def _without_circles(parent: Ints) -> Ints:
 
 
 def _topmost(parent: Ints, own: Ints) -> Ints:
-    """Return the highest GenAI span at or above each row. `own` is the row itself if it is one, else NONE."""
+    """Return the highest wanted span at or above each row. `own` is the row itself if it is one, else NONE."""
     top, jump = own, parent
     for _ in range(_doublings(len(parent))):
         if (jump == NONE).all():
