@@ -20,7 +20,7 @@ class EditPolicy:
     A node or an edge costs `node` or `edge` to put in or to take out. Changing one costs in proportion: `node` where
     features differ by `feature_scale` (root mean square), `edge` where weights differ by `weight_scale`; never more
     than taking it out and putting the other in. Graphs of up to `exact_nodes` nodes are searched, for at most
-    `most_steps` steps; graphs of more than `most_nodes` are refused, as bounds cost O(n^2) assignments.
+    `most_steps` steps (some 10 s); graphs of more than `most_nodes` are refused, as bounds cost O(n^2) assignments.
     """
 
     node: float = 1.0
@@ -28,7 +28,7 @@ class EditPolicy:
     feature_scale: float = 1.0
     weight_scale: float = 1.0
     exact_nodes: int = 10
-    most_steps: int = 20_000
+    most_steps: int = 200_000
     most_nodes: int = 60
 
 
