@@ -1,6 +1,7 @@
 """The verdict of a signal: whose it is comes from the verdicts it is made of, what it says from its own figures."""
 
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import orjson
@@ -56,7 +57,11 @@ def signal_verdict(
     )
 
 
+@lru_cache(maxsize=1024)
 def policy_digest(policy: "DataclassInstance", *sources: str) -> str:
-    """Return the digest of a policy and of the configurations below it: it names the verdicts of a signal."""
+    """Return the digest of a policy and of the configurations below it: it names the verdicts of a signal.
+
+    `policy` must be frozen, with fields that have a hash.
+    """
     body = {"policy": type(policy).__name__, "sources": sources, **asdict(policy)}
     return content_digest(orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
