@@ -1,7 +1,7 @@
 """What the verdicts of one judge have in common: whose they are, of which windows, under which configuration."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from schemas.status import Status
@@ -26,6 +26,10 @@ class Frame:
     reference_digest: str | None
     model_card_digest: str
     kind: VerdictKind = VerdictKind.DRIFT
+
+    def about(self, feature: str, kind: VerdictKind | None = None) -> "Frame":
+        """Return the frame of verdicts on another feature, of another kind where one is given."""
+        return replace(self, feature=feature, kind=self.kind if kind is None else kind)
 
     def verdict(
         self,

@@ -62,7 +62,14 @@ class ReferenceKs:
         >>> verdict.status, verdict.statistic, verdict.drifted, verdict.series, verdict.n_window, verdict.n_window_null
         ('ok', 0.33333333333333337, False, {'model': 'm1'}, 3, 1)
         """
-        merged = RankSketch.merge_all(sketches, self.reference)
+        return self.of_merged(labels, window_end_ms, self.merged(sketches))
+
+    def merged(self, sketches: Iterable[bytes]) -> RankSketch:
+        """Return the sketch of the whole window; `WithFindings` looks at it too."""
+        return RankSketch.merge_all(sketches, self.reference)
+
+    def of_merged(self, labels: Sequence[str], window_end_ms: int, merged: RankSketch) -> list[Verdict]:
+        """Return the one verdict of a window whose sketches are merged."""
         result = self._tested(merged)
         verdict = self.frame.verdict(
             labels,
