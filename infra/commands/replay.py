@@ -9,6 +9,7 @@ from rich.console import Console
 
 from infra.commands.kafka_options import kafka_options
 from infra.replay.faults import FaultShares, parse_drift, parse_slowdown
+from infra.replay.labels import parse_arms, parse_version
 from infra.replay.plan import BEGIN, END, NOW, ReplayPlan
 from infra.replay.position import parse_position, parse_seconds, parse_share
 from infra.replay.progress import shown_progress
@@ -61,6 +62,7 @@ Examples:
   slacktide replay --start now --speed-up 1          live: event time is now
   slacktide replay --rate 2000 --duration 5m         2,000 requests/s, live
   slacktide replay --rate 2000 --limit 1000000 --speed-up max --encoding otlp_json
+  slacktide replay --arms control=50%,treatment=50% --model-version v1 --model-version v2@50%
   slacktide replay --latency 3@40%+5m --dry-run      say what would be sent
 """
 
@@ -98,6 +100,21 @@ Examples:
 @click.option("--partition-traces-by-id", "keyed", is_flag=True, help="One trace a message, keyed by its id.")
 @click.option("--batch", type=click.IntRange(1), default=16, help="Spans a message at most.")
 @click.option("--batch-seconds", type=DURATION, default=1.0, help="Event time in a message at most.")
+@click.option(
+    "--arms",
+    type=Parsed("arms", parse_arms),
+    multiple=True,
+    help="NAME=SHARE,...[@TIME]: users are in these arms, as control=95%,treatment=5%. Another one, with a later TIME, "
+    "is the next epoch. Repeatable.",
+)
+@click.option("--users", type=click.IntRange(1), default=10_000, help="How many users ask, with --arms.")
+@click.option(
+    "--model-version",
+    "versions",
+    type=Parsed("version", parse_version),
+    multiple=True,
+    help="VERSION[@TIME]: requests have this model version, as v2@50%. Repeatable.",
+)
 @click.option(
     "--drift",
     "drifts",

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from infra.replay.faults import SKEW_NS, UNREADABLE, Drift, Sent, unreadable_message
+from infra.replay.labels import assign, set_version
 from infra.replay.message import Batcher, Message, Unit, in_sending_order
 from infra.replay.otlp_messages import encode_requests, span_encoder
 from infra.replay.plan import SECOND_NS
 from infra.replay.request_block import RequestBlock
 from infra.replay.resolved import ResolvedReplay
-from infra.replay.served import FAULTS, IDS, random_stream, served_blocks
+from infra.replay.served import ARMS, FAULTS, IDS, USERS, random_stream, served_blocks
 from infra.replay.service_model import resource_attributes
 from infra.replay.spans import SpanColumns, child_spans, request_spans
 
@@ -38,6 +39,10 @@ class Generator:
     def __init__(self, resolved: ResolvedReplay, partitions: int) -> None:
         self.resolved, self.partitions, self.tally = resolved, partitions, Tally()
         self._faults, self._ids = random_stream(resolved, FAULTS), random_stream(resolved, IDS, resolved.start_ns)
+        self._users, users = random_stream(resolved, USERS), resolved.plan.users
+        self._arms = [
+            arms.of_users(users, random_stream(resolved, ARMS, epoch)) for epoch, (arms, _) in enumerate(resolved.arms)
+        ]
         self._encoder = span_encoder(resolved.plan.encoding, resource_attributes(resolved.constants))
 
     def messages(self) -> Iterator[Message]:
@@ -51,12 +56,22 @@ class Generator:
         """Yield each block's units, with the time before which no later block has one."""
         newest_ns = 0
         for arrivals, block in served_blocks(self.resolved):
+            self._label(block)
             self._drift(block)
             self.tally.requests += len(block)
             newest_ns = max(newest_ns, int(block.end_ns.max()))
             yield int(arrivals.arrival_ns[-1]), self._units(block, self._draw(block))
         if self.resolved.plan.flush_seconds is not None:
             yield newest_ns, self._flush(block, newest_ns)
+
+    def _label(self, block: RequestBlock) -> None:
+        resolved = self.resolved
+        if self._arms:
+            users = self._users.integers(resolved.plan.users, size=len(block))
+            assign(block, users, self._arms, [at_ns for _, at_ns in resolved.arms])
+        if resolved.versions:
+            versions, begins_ns = zip(*resolved.versions, strict=True)
+            set_version(block, versions, begins_ns)
 
     def _drift(self, block: RequestBlock) -> None:
         for drift, at_ns in self.resolved.drifts:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.replay.faults import Drift, FaultShares, Slowdown
+from infra.replay.labels import Arms, ModelVersion
 from infra.replay.position import Position
 from infra.replay.service_model import DEFAULT_MODEL
 from infra.replay.trace import AZURE_TRACE
@@ -40,6 +41,9 @@ class ReplayPlan:
     batch_spans: int = 16
     batch_seconds: float = 1.0
     topic: str = OTLP_SPANS.name
+    arms: tuple[Arms, ...] = ()
+    users: int = 10_000
+    versions: tuple[ModelVersion, ...] = ()
     drifts: tuple[Drift, ...] = ()
     slowdowns: tuple[Slowdown, ...] = ()
     shares: FaultShares = field(default_factory=FaultShares)

@@ -27,7 +27,7 @@ class RequestBlock:
     """n requests as they were served.
 
     `start_ns` and `end_ns` are int64 nanoseconds after the replay's begin; the end is the request's event time.
-    `fields` are columns of length n by the names of schemas.requests: float64, int64, bool or text.
+    `fields` are columns of length n by the names of span_attributes.py: float64, int64, bool or text.
     """
 
     start_ns: Ints

@@ -2,9 +2,11 @@
 
 import time
 from dataclasses import replace
+from typing import TypeVar
 
 from infra.replay.arrivals import ArrivalSource, arrival_source
 from infra.replay.faults import SKEW_NS
+from infra.replay.labels import Arms, ModelVersion
 from infra.replay.plan import SECOND_NS, ReplayPlan
 from infra.replay.position import Position
 from infra.replay.resolved import ResolvedReplay
@@ -13,6 +15,8 @@ from infra.replay.service_model import load_constants
 from infra.replay.trace import read_trace
 from jobs.kafka_client import ConfigurationError
 from schemas.times import rfc3339
+
+Label = TypeVar("Label", Arms, ModelVersion)
 
 # Ingest takes an event up to 5 minutes ahead of Kafka's timestamp; the rest of them is for clocks that differ.
 MAX_AHEAD_SECONDS = 270
@@ -54,7 +58,21 @@ def resolve(plan: ReplayPlan, now_ns: int | None = None) -> ResolvedReplay:
     begin = _known_start_ns(plan, now_ns)
     drifts = tuple((drift, _place(drift.at, source, begin, "--drift")) for drift in plan.drifts)
     slowdowns = tuple((slow, _place(slow.at, source, begin, "--latency")) for slow in plan.slowdowns)
-    draft = ResolvedReplay(plan, source, constants, rate_ratio, begin or 0, None, drifts, slowdowns)
+    draft = ResolvedReplay(
+        plan=plan,
+        source=source,
+        constants=constants,
+        rate_ratio=rate_ratio,
+        start_ns=begin or 0,
+        last_end_ns=None,
+        drifts=drifts,
+        slowdowns=slowdowns,
+        arms=_in_order([(arms, _place(arms.at, source, begin, "--arms")) for arms in plan.arms], "--arms"),
+        versions=_in_order(
+            [(version, _place(version.at, source, begin, "--model-version")) for version in plan.versions],
+            "--model-version",
+        ),
+    )
     if begin is None:
         end_ns = last_end_ns(draft)
         draft = replace(draft, start_ns=_whole_ms(now_ns - end_ns), last_end_ns=end_ns)
@@ -67,6 +85,13 @@ def _known_start_ns(plan: ReplayPlan, now_ns: int) -> int | None:
     if plan.live:
         return _whole_ms(now_ns)
     return plan.start * 1_000_000 if isinstance(plan.start, int) else None
+
+
+def _in_order(placed: list[tuple[Label, int]], option: str) -> tuple[tuple[Label, int], ...]:
+    """Return labels by their begin; two that begin at once can't both hold."""
+    if len({place for _, place in placed}) < len(placed):
+        raise refuse(option, "is given twice for the same time", "Give each a time of its own, as @50%")
+    return tuple(sorted(placed, key=lambda pair: pair[1]))
 
 
 def _whole_ms(ns: int) -> int:
@@ -95,6 +120,7 @@ def _check_numbers(plan: ReplayPlan) -> None:
         "--batch": plan.batch_spans,
         "--flush": plan.flush_seconds,
         "--late-by": plan.late_by_seconds,
+        "--users": plan.users,
     }
     for option, number in positive.items():
         if number is not None and not number > 0:

@@ -6,6 +6,7 @@ from typing import Any
 
 from infra.replay.arrivals import ArrivalSource
 from infra.replay.faults import Drift, Slowdown
+from infra.replay.labels import Arms, ModelVersion
 from infra.replay.plan import SECOND_NS, ReplayPlan
 
 
@@ -13,7 +14,8 @@ from infra.replay.plan import SECOND_NS, ReplayPlan
 class ResolvedReplay:
     """A plan with its trace read and every time placed; `start_ns` is nanoseconds since 1970.
 
-    Drifts and slow episodes come with their place, nanoseconds after the begin.
+    Drifts, slow episodes, plans of arms and model versions come with their place, nanoseconds after the begin; of the
+    last two in the order of their places.
     """
 
     plan: ReplayPlan
@@ -24,6 +26,8 @@ class ResolvedReplay:
     last_end_ns: int | None
     drifts: tuple[tuple[Drift, int], ...]
     slowdowns: tuple[tuple[Slowdown, int], ...]
+    arms: tuple[tuple[Arms, int], ...] = ()
+    versions: tuple[tuple[ModelVersion, int], ...] = ()
 
     @property
     def late_share(self) -> float:

@@ -47,3 +47,12 @@ ATTRIBUTE_KEYS: MappingProxyType[str, str] = MappingProxyType(
         "gpu_memory_fragmentation": "slacktide.gpu_memory_fragmentation",
     }
 )
+
+# Labels that a request has on demand (labels.py): column -> attribute.
+LABEL_KEYS: MappingProxyType[str, str] = MappingProxyType(
+    {
+        "user_id": "user.id",
+        "assignment_epoch": "experiment.epoch",
+        "model_version": "gen_ai.response.model_version",
+    }
+)

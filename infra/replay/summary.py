@@ -22,6 +22,11 @@ def plan_lines(resolved: ResolvedReplay) -> list[str]:
     for slow, at_ns in resolved.slowdowns:
         until = "to the end" if slow.duration_seconds is None else f"for {slow.duration_seconds:g} s"
         lines.append(f"slow          x {slow.factor:g} from {rfc3339(begin_ms + at_ns // 1_000_000)} {until}")
+    for arms, at_ns in resolved.arms:
+        shown = ", ".join(f"{name} {share:.1%}" for name, share in arms.shares)
+        lines.append(f"arms          {shown} of {plan.users:,} users from {rfc3339(begin_ms + at_ns // 1_000_000)}")
+    for version, at_ns in resolved.versions:
+        lines.append(f"version       {version.version} from {rfc3339(begin_ms + at_ns // 1_000_000)}")
     shares = plan.shares
     lines.append(
         f"faults        {shares.duplicates:.2%} duplicates, {shares.malformed:.2%} malformed, {shares.late:.2%} late, "
