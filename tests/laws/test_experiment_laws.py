@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.experiment_windows import CANARY, EVEN, START_MS, WINDOW_MS, drawn, experiment, only, run
 from udfs.experiments.arm_sketch import ArmSketch
 from udfs.experiments.plan import SplitPlan
-from udfs.experiments.state import decode, encode
+from udfs.experiments.state import ExperimentState, decode, encode
 from udfs.experiments.step import step
 from udfs.experiments.sticky import UserArms
 from udfs.experiments.window import ExperimentWindow
