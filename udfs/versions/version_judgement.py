@@ -63,8 +63,9 @@ def _judged(quantity: str, scores: ScoreSum, threshold: float, min_samples: int,
     status, mean = _status(scores, min_samples), scores.mean
     if status is not Status.OK or mean is None:
         return VersionJudgement(quantity, None, threshold, None, scores.n, scores.n_invalid, scores.n_null, status)
-    beyond = threshold - mean if below else mean - threshold
-    alerts = beyond > UNIT  # closer than that may be the rounding of the scores
+    if abs(mean - threshold) <= UNIT:
+        mean = threshold  # closer than that may be the rounding of the scores
+    alerts = mean < threshold if below else mean > threshold
     return VersionJudgement(quantity, mean, threshold, alerts, scores.n, scores.n_invalid, scores.n_null, status)
 
 

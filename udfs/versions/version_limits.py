@@ -9,7 +9,7 @@ class ConsistencyLimit:
     """Prediction consistency rate (PCR): the share of inputs to which both versions give the same label.
 
     `every` inferences are judged together. Source of both: spec D6. At 1,000 the standard error of a share of 0.85 is
-    0.011: a true 0.86 is judged below 0.85 in a fifth of blocks.
+    0.011: a true 0.86 is judged below 0.85 in 17 % of blocks.
     """
 
     alert_below: float = 0.85

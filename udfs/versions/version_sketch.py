@@ -2,7 +2,7 @@
 
 Guarantee: merging is exact, commutative and associative, the empty sketch is neutral, and merged equals pooled, to the
 last bit. Each score is summed and counted by itself, so a request that carries only one of them counts for that one.
-As bytes: 128.
+As bytes: 152.
 
 Source: spec D6.
 """
