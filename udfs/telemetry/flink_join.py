@@ -8,6 +8,7 @@ from pyflink.datastream.state import ListState, ListStateDescriptor, ValueState,
 
 from schemas.books import IngestKind
 from udfs.telemetry.trace_join import Entry, Released, decode_entry, encode_entry, release
+from udfs.telemetry.wall_clock import Look, arrived_by, next_look
 
 JOINED_TYPE = Types.ROW_NAMED(
     ["kind", "trace_id", "request", "n"], [Types.STRING(), Types.STRING(), Types.STRING(), Types.LONG()]
@@ -16,7 +17,6 @@ JOINED_TYPE = Types.ROW_NAMED(
 SPANS_STATE, LOOKS_STATE = "waiting_spans", "looks_at_the_watermark"
 
 TIMERS_A_WAIT = 10  # timers of one trace fall together: it is read at most so often while one wait lasts
-MAX_LOOKS = 10
 
 
 def trace_of(row: Row) -> str:
@@ -29,8 +29,7 @@ class JoinTraces(KeyedProcessFunction):
     """Rows (trace id, Kafka timestamp in ms, waiting line), keyed by trace, to rows of `JOINED_TYPE`.
 
     A span waits `wait_ms` of event time, the clock being the watermark of Kafka's timestamps. Where that stands still,
-    because every source idles, the wall clock ends the wait: a look every `wait_ms`, and what waits goes out when the
-    watermark is where it was at the look before, or after MAX_LOOKS looks. Of each span put in, one comes out, as a
+    because every source idles, the wall clock ends the wait (wall_clock.py). Of each span put in one comes out, as a
     request or as part of a `child` count. One append and two timers a span; the trace is read when a timer fires.
     """
 
@@ -43,7 +42,7 @@ class JoinTraces(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         """Take hold of the state."""
         self._spans = runtime_context.get_list_state(ListStateDescriptor(SPANS_STATE, Types.STRING()))
-        looks = ValueStateDescriptor(LOOKS_STATE, Types.TUPLE([Types.LONG(), Types.INT()]))
+        looks = ValueStateDescriptor(LOOKS_STATE, Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()]))
         self._looks = runtime_context.get_state(looks)
 
     def process_element(self, row: Row, ctx: KeyedProcessFunction.Context) -> None:
@@ -52,7 +51,7 @@ class JoinTraces(KeyedProcessFunction):
         self._spans.add(encode_entry(Entry(arrival_ms, line)))
         timers = ctx.timer_service()
         timers.register_event_time_timer(self._timer_at(arrival_ms + self._wait_ms))
-        timers.register_processing_time_timer(self._timer_at(timers.current_processing_time() + self._wait_ms))
+        self._look_later(ctx)
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Row]:
         """Some spans have waited long enough, by one clock or the other."""
@@ -61,22 +60,28 @@ class JoinTraces(KeyedProcessFunction):
             self._looks.clear()
         elif ctx.time_domain() == TimeDomain.EVENT_TIME:
             yield from self._put(entries, release(entries, timestamp - self._wait_ms), ctx.get_current_key())
-        elif self._stands_still(ctx):
-            yield from self._put(entries, release(entries, None), ctx.get_current_key())
+        else:
+            yield from self._look(entries, ctx)
 
     def _timer_at(self, time_ms: int) -> int:
         return -(-time_ms // self._step_ms) * self._step_ms
 
-    def _stands_still(self, ctx: KeyedProcessFunction.OnTimerContext) -> bool:
-        """Look at the watermark; if it has moved since the last look, look again later."""
+    def _look_later(self, ctx: KeyedProcessFunction.Context) -> None:
         timers = ctx.timer_service()
-        watermark = timers.current_watermark()
-        before, looks = self._looks.value() or (None, 0)
-        if before == watermark or looks >= MAX_LOOKS:
-            return True
-        self._looks.update((watermark, looks + 1))
         timers.register_processing_time_timer(self._timer_at(timers.current_processing_time() + self._wait_ms))
-        return False
+
+    def _look(self, entries: list[Entry], ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Row]:
+        """Look at the watermark, and let go what has waited long enough by the wall clock if it stands still."""
+        stored, timers = self._looks.value(), ctx.timer_service()
+        before = None if stored is None else Look(*stored)
+        look = next_look(before, timers.current_processing_time(), timers.current_watermark(), self._wait_ms)
+        if look is None:
+            return
+        self._looks.update(tuple(look))
+        released = release(entries, arrived_by(before, look, self._wait_ms))
+        if released.waiting:
+            self._look_later(ctx)
+        yield from self._put(entries, released, ctx.get_current_key())
 
     def _put(self, entries: list[Entry], released: Released, trace_id: str) -> Iterator[Row]:
         """Keep what waits on and yield what goes out."""
