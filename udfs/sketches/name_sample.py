@@ -119,12 +119,23 @@ def short_name(name: str) -> str:
     return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}#{_hash(name).hex()}"
 
 
+def smallest_by_hash(names: Iterable[str], limit: int) -> set[str]:
+    """Return the `limit` names of smallest hash: which they are depends on no order. O(names).
+
+    >>> smallest_by_hash(["a", "b"], 5) == {"a", "b"}, len(smallest_by_hash(map(str, range(99)), 5))
+    (True, 5)
+    """
+    distinct = set(names)
+    if len(distinct) <= limit:
+        return distinct
+    return set(heapq.nsmallest(limit, distinct, key=lambda name: (_hash(name), name)))
+
+
 def _smallest(counts: Mapping[str, int], limit: int) -> dict[str, int]:
     """Return the counts of the names with the smallest hashes, by name."""
     if len(counts) <= limit:
         return dict(sorted(counts.items()))
-    kept = heapq.nsmallest(limit, counts, key=lambda name: (_hash(name), name))
-    return {name: counts[name] for name in sorted(kept)}
+    return {name: counts[name] for name in sorted(smallest_by_hash(counts, limit))}
 
 
 def _hash(name: str) -> bytes:
