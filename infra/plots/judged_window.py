@@ -1,5 +1,6 @@
 """A judged window as a figure shows it, read from a verdict of the topic, of a Delta table or of a file."""
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -65,10 +66,10 @@ def judged_window(record: dict[str, Any]) -> JudgedWindow:
     return JudgedWindow(
         start_ms=_instant_ms(record["window_start"]),
         end_ms=_instant_ms(record["window_end"]),
-        slide_ms=round(float(record["slide_seconds"]) * 1000),
+        slide_ms=_slide_ms(record["slide_seconds"]),
         test=str(record["test"]),
         status=status.value,
-        statistic=float(record["statistic"]) if is_known else None,
+        statistic=_finite(record["statistic"]) if is_known else None,
         threshold=_threshold(record) if is_known else None,
         drifted=bool(record["drifted"]) if is_known else None,
         n=int(record["n_window"]),
@@ -89,9 +90,21 @@ def _instant_ms(instant: Any) -> int:
     return epoch_ms(instant)
 
 
+def _finite(number: Any) -> float:
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no figure")
+    return float(number)
+
+
+def _slide_ms(seconds: Any) -> int:
+    if not _finite(seconds) > 0:
+        raise ValueError(f"windows can't be {seconds} s apart")
+    return max(1, round(float(seconds) * 1000))
+
+
 def _threshold(record: dict[str, Any]) -> float | None:
     if record.get("threshold") is not None:
-        return float(record["threshold"])
+        return _finite(record["threshold"])
     alpha, sizes = record.get("alpha"), (int(record["n_reference"]), int(record["n_window"]))
     if record["test"] != KS or alpha is None or min(sizes) < 1 or effective_size(*sizes) < 1:
         return None

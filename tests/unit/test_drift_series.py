@@ -76,6 +76,10 @@ def test_rows_of_delta_and_of_parquet_are_the_same_window() -> None:
         {"series": [1]},
         {"evidence": "{"},
         {"slide_seconds": "often"},
+        {"slide_seconds": 0.0},
+        {"slide_seconds": float("inf")},
+        {"statistic": float("nan")},
+        {"threshold": float("inf")},
     ],
 )
 def test_what_is_no_verdict_is_counted_and_the_rest_is_kept(wrong: dict[str, Any]) -> None:
