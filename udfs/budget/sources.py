@@ -1,0 +1,211 @@
+"""Quiet series to simulate from: what a feature looks like while nothing drifts.
+
+D depends on values only through their order, so a continuous feature is simulated on any convenient scale: uniform
+where values are independent, standard normal where they are autocorrelated. Ties are put in by flattening: all numbers
+of one interval become one value. A series that was recorded in order needs no model: blocks of it are drawn again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import lfilter
+from scipy.special import ndtri
+
+from schemas.ids import content_digest
+from udfs.statistics.samples import sample
+
+Floats = NDArray[np.float64]
+
+
+class Source(Protocol):
+    """Something to draw quiet series from."""
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether two values of a draw may be equal."""
+
+    @property
+    def key(self) -> Mapping[str, Any]:
+        """What it is, as JSON: equal keys draw alike. Part of a threshold's cache key."""
+
+    @property
+    def words(self) -> str:
+        """What it is, for a person."""
+
+    def draw(self, rng: np.random.Generator, length: int) -> Floats:
+        """Return one stretch of `length` successive values, float64, stationary from its first value on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """The shares of a feature's values that are ties: `starts` and `ends` of intervals of (0, 1), ascending, disjoint.
+
+    A value whose distribution function jumps from 0.2 to 0.5 is the interval (0.2, 0.5).
+    """
+
+    starts: Floats
+    ends: Floats
+
+    @classmethod
+    def of_points(cls, points: ArrayLike) -> "Atoms":
+        """Return the ties among reference points: each value that stands there twice or more. O(m log m).
+
+        >>> atoms = Atoms.of_points([1.0, 2.0, 2.0, 3.0])
+        >>> atoms.starts.tolist(), atoms.ends.tolist()
+        ([0.25], [0.75])
+        """
+        values = sample(points).values
+        _, first, times = np.unique(values, return_index=True, return_counts=True)
+        tied = times > 1
+        return cls(first[tied] / values.size, (first + times)[tied] / values.size)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the feature is continuous."""
+        return not self.starts.size
+
+    def flattened(self, values: Floats) -> Floats:
+        """Return `values` with all that lie in one interval made equal; the intervals are on the scale of `values`."""
+        at = np.searchsorted(self.starts, values, side="right") - 1
+        within = (at >= 0) & (values < self.ends[at])
+        return np.where(within, self.starts[at], values)
+
+    @property
+    def digest(self) -> str:
+        """Names the intervals; of a continuous feature it is empty."""
+        if self.is_empty:
+            return ""
+        return content_digest(self.starts.astype("<f8").tobytes() + self.ends.astype("<f8").tobytes())
+
+
+CONTINUOUS = Atoms(np.empty(0), np.empty(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """Independent values, with ties where `atoms` has any.
+
+    >>> Independent().draw(np.random.default_rng(1), 3).round(3).tolist()
+    [0.512, 0.95, 0.144]
+    """
+
+    atoms: Atoms = CONTINUOUS
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether two values may be equal."""
+        return not self.atoms.is_empty
+
+    @property
+    def key(self) -> Mapping[str, Any]:
+        """Its kind and ties."""
+        return {"kind": "independent", "atoms": self.atoms.digest}
+
+    @property
+    def words(self) -> str:
+        """What it is, for a person."""
+        return "independent values" + (" with ties" if self.has_ties else "")
+
+    def draw(self, rng: np.random.Generator, length: int) -> Floats:
+        """Return `length` values."""
+        values = rng.random(length)
+        return self.atoms.flattened(values) if self.has_ties else values
+
+
+@dataclass(frozen=True, eq=False)
+class Autoregressive:
+    """A stationary AR(1) of normal values, x(t) = coefficient x(t - 1) + noise, with ties where `atoms` has any.
+
+    Any feature whose normal scores follow an AR(1) gives the same D. Raises ValueError unless 0 <= coefficient < 1.
+
+    >>> x = Autoregressive(0.9).draw(np.random.default_rng(1), 20_000)
+    >>> round(float(np.corrcoef(x[1:], x[:-1])[0, 1]), 2)
+    0.9
+    """
+
+    coefficient: float
+    atoms: Atoms = CONTINUOUS
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.coefficient < 1.0:
+            raise ValueError(f"the coefficient of an AR(1) must be 0 or more and below 1, not {self.coefficient}")
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether two values may be equal."""
+        return not self.atoms.is_empty
+
+    @property
+    def key(self) -> Mapping[str, Any]:
+        """Its kind, coefficient and ties."""
+        return {"kind": "autoregressive", "coefficient": self.coefficient, "atoms": self.atoms.digest}
+
+    @property
+    def words(self) -> str:
+        """What it is, for a person."""
+        return f"an AR(1) series of coefficient {self.coefficient:g}" + (" with ties" if self.has_ties else "")
+
+    @cached_property
+    def _normal_atoms(self) -> Atoms:
+        return Atoms(ndtri(self.atoms.starts), ndtri(self.atoms.ends))
+
+    def draw(self, rng: np.random.Generator, length: int) -> Floats:
+        """Return `length` successive values."""
+        noise = rng.standard_normal(length)
+        noise[1:] *= np.sqrt(1.0 - self.coefficient**2)  # the first value has the stationary variance
+        values: Floats = lfilter([1.0], [1.0, -self.coefficient], noise)
+        return self._normal_atoms.flattened(values) if self.has_ties else values
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Blocks of a recorded series, drawn anew with replacement and put end to end: the circular block bootstrap.
+
+    `values` are in the order of time, float64, without nulls; `block_length` values of a block stay together, so
+    dependence up to about that length survives, and slow changes longer than a block become noise. Raises ValueError
+    for fewer than two values or a block length outside of 1 to their number.
+
+    Source: Politis & Romano, "A circular block-resampling procedure for stationary data", 1992.
+
+    >>> Recorded(np.arange(100.0), 3).draw(np.random.default_rng(1), 5).tolist()
+    [49.0, 51.0, 52.0, 53.0, 75.0]
+    """
+
+    values: Floats
+    block_length: int
+
+    def __post_init__(self) -> None:
+        if self.values.size < 2:
+            raise ValueError(f"a recorded series needs two values or more, not {self.values.size}")
+        if not 1 <= self.block_length <= self.values.size:
+            problem = f"must be 1 to the {self.values.size} values of the series, not {self.block_length}"
+            raise ValueError(f"the block length {problem}")
+
+    @property
+    def has_ties(self) -> bool:
+        """Always: a block may be drawn twice."""
+        return True
+
+    @cached_property
+    def key(self) -> Mapping[str, Any]:
+        """Its kind, block length and the digest of its values."""
+        digest = content_digest(self.values.astype("<f8").tobytes())
+        return {"kind": "recorded", "block_length": self.block_length, "values": digest}
+
+    @property
+    def words(self) -> str:
+        """What it is, for a person."""
+        return f"blocks of {self.block_length} of {self.values.size} recorded values"
+
+    def draw(self, rng: np.random.Generator, length: int) -> Floats:
+        """Return `length` values; the first block begins anywhere within, so no place in a draw is special."""
+        blocks = length // self.block_length + 2
+        first = rng.integers(0, self.values.size, blocks)
+        places = (first[:, None] + np.arange(self.block_length)).ravel() % self.values.size
+        skipped = int(rng.integers(0, self.block_length))
+        drawn: Floats = self.values[places[skipped : skipped + length]]
+        return drawn
