@@ -75,8 +75,13 @@ class Verdict:
 
     @property
     def verdict_id(self) -> str:
-        """Deterministic over monitor, series, feature, window end, configuration and reference."""
-        return record_id(self.series_key, self.window_end_ms, self.config_digest, self.reference_digest or "")
+        """Deterministic over monitor, series, feature, window end, configuration and reference.
+
+        Windows by count have a number in their evidence, and it counts too: two of them may end in one millisecond.
+        """
+        number = (self.evidence["window_number"],) if "window_number" in self.evidence else ()
+        parts = (self.series_key, self.window_end_ms, self.config_digest, self.reference_digest or "", *number)
+        return record_id(*parts)
 
     def to_json(self) -> bytes:
         """The Kafka value: ids first, times as RFC 3339, keys in a fixed order."""

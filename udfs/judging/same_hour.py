@@ -13,9 +13,11 @@ from udfs.judging.stream_pair import DEFAULT_PAIR_POLICY, PairPolicy, compare_st
 from udfs.parts import join_parts, split_parts
 from udfs.sketches.log import LogSketch
 from udfs.statistics.judgement import published_score
+from udfs.versioned_bytes import seal, unseal
 
 TEST = "ks_same_hour"
 HOUR_MS, WEEK_HOURS = 3_600_000, 168
+_TAG, _VERSION = b"LAG", 1
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,9 @@ class SameHour:
 
 def _encode(hours: dict[int, bytes]) -> bytes:
     parts = (part for end_ms in sorted(hours) for part in (end_ms.to_bytes(8, "little"), hours[end_ms]))
-    return join_parts(list(parts))
+    return seal(_TAG, _VERSION, join_parts(list(parts)))
 
 
 def _decode(state: bytes) -> dict[int, bytes]:
-    parts = split_parts(state)
+    parts = split_parts(unseal(state, _TAG))
     return {int.from_bytes(end, "little"): kept for end, kept in zip(parts[::2], parts[1::2], strict=True)}
