@@ -11,7 +11,9 @@ kept as the verdict's `published_score`.
 
 Two thresholds: the score must be above `alarm_threshold` (chosen for a false-alarm budget, spec D2) *and*, to start an
 episode, above the P90 of the last 24 hours' scores (`udfs.signals.dynamic_threshold`). Within an episode the alarm
-threshold alone decides: the P90 catches up with any lasting drift within a day, and would end its alarm.
+threshold alone decides: the P90 catches up with any lasting drift within a day, and would end its alarm. The gate
+learns from episodes too; if it didn't, it could never rise above the alarm threshold, and would gate nothing. So after
+an episode it stays high for a day and then falls by 5 % an hour: until then only a larger drift starts another.
 """
 
 from collections.abc import Callable
