@@ -52,7 +52,7 @@ def build(folder: Path) -> Path:
     (home / "RUN.md").write_text((CONF / "dist-run.md").read_text().replace("VERSION", number))
     for file in (CHECKOUT / "constraints.txt", CONF / "kafka.yaml"):
         shutil.copy(file, home)
-    _copy_monitors(home)
+    _copy_examples(home)
     shutil.copy(home / f"slacktide-jobs-{number}.zip", folder)
     archive = folder / f"slacktide-{number}.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
@@ -60,13 +60,12 @@ def build(folder: Path) -> Path:
     return archive
 
 
-def _copy_monitors(home: Path) -> None:
-    """Copy the example monitors with the references and model cards they name, to where they name them."""
-    cards = CHECKOUT / "schemas" / "cards"
-    text = (CONF / "monitors.yaml").read_text()
-    (home / "monitors.yaml").write_text(text.replace("../../schemas/cards/", "cards/"))
+def _copy_examples(home: Path) -> None:
+    """Copy the example monitors and experiments, with the references and model cards they name, to where they do so."""
+    for name in ("monitors.yaml", "experiments.yaml"):
+        (home / name).write_text((CONF / name).read_text().replace("../../schemas/cards/", "cards/"))
     shutil.copytree(CONF / "references", home / "references")
-    shutil.copytree(cards, home / "cards")
+    shutil.copytree(CHECKOUT / "schemas" / "cards", home / "cards")
 
 
 if __name__ == "__main__":

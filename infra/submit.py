@@ -21,7 +21,7 @@ from infra.process import last_words
 from infra.service import Service, load_services
 from infra.stack import Stack
 
-FLINK_JOBS = ("ingest", "drift", "alert")
+FLINK_JOBS = ("ingest", "drift", "experiment", "alert")
 SPARK_JOBS = ("audit",)
 JOBS = FLINK_JOBS + SPARK_JOBS
 # A driver that lives this long has read its configuration and opened its tables.

@@ -10,7 +10,8 @@ begin to wait for others of their trace and down as they stop: its sum is how ma
 
     read = sliced + late + dead + (still in open slices)
 
-for each monitor (its name is in "monitor"), and so for all together; dead letters count as there.
+for each monitor (its name is in "monitor"), and so for all together; dead letters count as there. The experiment job
+keeps the same books, of all requests together ("monitor" is null).
 """
 
 from enum import StrEnum
@@ -29,7 +30,7 @@ class IngestKind(StrEnum):
 
 
 class DriftKind(StrEnum):
-    """Kinds of the drift job's books, each counted per monitor."""
+    """Kinds of the drift job's books, each counted per monitor, and of the experiment job's."""
 
     READ = "read"
     SLICED = "sliced"

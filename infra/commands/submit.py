@@ -21,6 +21,7 @@ Examples:
   slacktide submit ingest
   slacktide submit drift --monitors monitors.yaml
   slacktide submit drift --monitors monitors.yaml --resume
+  slacktide submit experiment --experiments experiments.yaml
   slacktide submit alert --parallelism 2
   slacktide submit audit --model-card cards/chat.json
   slacktide submit drift --monitors monitors.yaml --jobmanager flink.example:8081 \\
@@ -54,7 +55,7 @@ What `submit` doesn't know is the job's own option; `slacktide submit JOB -- --h
 @click.option("--jarfile", type=click.Path(dir_okay=False), help="Kafka connector, where the cluster's lib/ has none.")
 @click.option("--dry-run", is_flag=True, help="Check the configuration and print the `flink run` line; submit nothing.")
 def command(job: str, job_arguments: tuple[str, ...], state: Path, dry_run: bool, **options: Any) -> None:
-    """Check the configuration of JOB (ingest, drift, alert or audit) and start it.
+    """Check the configuration of JOB (ingest, drift, experiment, alert or audit) and start it.
 
     Flink jobs go to the embedded cluster or to --jobmanager; audit is a local Spark driver that the stack's supervisor
     looks after. A configuration that is wrong is refused before anything starts, with file, field and remedy.

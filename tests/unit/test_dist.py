@@ -28,7 +28,8 @@ for name in names:
 print(len(names))
 """
 VALIDATE = """
-for job, arguments in (("ingest", []), ("drift", ["--monitors", "monitors.yaml"]), ("alert", [])):
+examples = {"drift": ["--monitors", "monitors.yaml"], "experiment": ["--experiments", "experiments.yaml"]}
+for job, arguments in ({"ingest": [], "alert": []} | examples).items():
     importlib.import_module("jobs." + job).validate(["--bootstrap-servers", "kafka:9092", *arguments])
     print(job)
 """
@@ -50,7 +51,7 @@ def test_every_job_accepts_the_examples_from_the_zip_alone(tmp_path: Path) -> No
     dist.build(tmp_path)
     home = tmp_path / f"slacktide-{dist.version()}"
     archive = home / f"slacktide-jobs-{dist.version()}.zip"
-    assert from_the_zip(VALIDATE, archive, home).split() == ["ingest", "drift", "alert"]
+    assert from_the_zip(VALIDATE, archive, home).split() == ["ingest", "alert", "drift", "experiment"]
 
 
 def test_the_zip_holds_code_and_data_and_nothing_compiled(tmp_path: Path) -> None:
@@ -73,8 +74,9 @@ def test_the_archive_has_zip_examples_and_the_lines_to_run(tmp_path: Path) -> No
     number = dist.version()
     with tarfile.open(dist.build(tmp_path)) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {f"slacktide-jobs-{number}.zip", "RUN.md", "constraints.txt", "kafka.yaml", "monitors.yaml"} <= names
+    assert {f"slacktide-jobs-{number}.zip", "RUN.md", "constraints.txt", "kafka.yaml"} <= names
+    assert {"monitors.yaml", "experiments.yaml"} <= names
     run = (tmp_path / f"slacktide-{number}" / "RUN.md").read_text()
     assert "VERSION" not in run
-    for job in ("ingest", "drift", "alert"):
+    for job in ("ingest", "drift", "experiment", "alert"):
         assert f"flink run -d -m JOBMANAGER -pym jobs.{job} -pyfs slacktide-jobs-{number}.zip" in run

@@ -1,0 +1,98 @@
+"""The front that jobs over topic `requests` share: records in; packets of slices, dead letters and counts out.
+
+Records are read as bytes, placed by the newest event time of their partition, taken apart by one vectorised Python call
+a batch (`udfs.slicing`), and passed once through a DataStream, so that every reader shares one copy. A job adds its own
+SQL over view `taken`.
+"""
+
+from pyflink.table import DataTypes, Schema, StreamTableEnvironment
+from pyflink.table.udf import udf
+
+from jobs.settings import JobSettings, sink_options, source_options, sql_text
+from jobs.sql_script import sql_statements
+from schemas.requests import EVENT_TIME_HEADER
+from udfs.flink_drift import TakeRequests
+from udfs.slicing.slicer import RequestSlicer
+
+# The ingest job refuses these as clock_skew; should one come from elsewhere, it must not move the watermark.
+MAX_SKEW_MINUTES = 5
+WINDOW_END_MS = "UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000"
+
+OPTIONS = {
+    # Many records share the cost of a call; but a row of slices may hold 100,000 values of each feature.
+    "python.fn-execution.arrow.batch.size": "500",
+    "python.fn-execution.bundle.size": "2000",
+}
+# Digits only, so that a fraction or an exponent is no time; 15 of them are 30,000 years.
+_EVENT_TIME = r'"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]'
+# To look into a record of 1 kB takes 5 microseconds, all told: so the ingest job writes the event time as a header too.
+# CASE looks only where there is none; COALESCE would look always.
+_HEADER = f"GREATEST(TRY_CAST(CAST(headers[{sql_text(EVENT_TIME_HEADER)}] AS STRING) AS BIGINT), 0)"
+_LOOKED_UP = f"CAST(REGEXP_EXTRACT(CAST(request AS STRING), {sql_text(_EVENT_TIME)}, 1) AS BIGINT)"
+_SEEN_TIME = f"TO_TIMESTAMP_LTZ(CASE WHEN {_HEADER} IS NOT NULL THEN {_HEADER} ELSE {_LOOKED_UP} END, 3)"
+_BOOKS = {"value.format": "json", "value.fields-include": "ALL"}
+_TAKEN = DataTypes.ROW(
+    [
+        DataTypes.FIELD("series", DataTypes.ARRAY(DataTypes.STRING())),
+        DataTypes.FIELD("packets", DataTypes.ARRAY(DataTypes.BYTES())),
+        DataTypes.FIELD("sizes", DataTypes.ARRAY(DataTypes.BIGINT())),
+        DataTypes.FIELD("letters", DataTypes.ARRAY(DataTypes.BYTES())),
+        DataTypes.FIELD("counts", DataTypes.ARRAY(DataTypes.BIGINT())),
+    ]
+)
+
+
+def request_statements(
+    settings: JobSettings, job: str, *, watermark_bound_ms: int, idle_timeout_ms: int, until_now: bool = False
+) -> list[str]:
+    """Return the tables and views up to `taken_once`, in order. `until_now` bounds the source."""
+    bounded = {"scan.bounded.mode": "latest-offset"} if until_now else {}
+    reading = {"format": "raw", "scan.watermark.idle-timeout": f"{idle_timeout_ms} ms", **bounded}
+    return sql_statements(
+        "request_slices.sql",
+        seen_time=_SEEN_TIME,
+        watermark_bound=interval(watermark_bound_ms),
+        requests=source_options(settings, job, "requests", reading),
+        verdicts=sink_options(settings, job, "verdicts", keyed("series_key")),
+        dead_letters=sink_options(settings, job, "dead_letters", keyed("topic")),
+        books=sink_options(settings, job, "books", keyed("job") | _BOOKS),
+    )
+
+
+def take_requests(table_env: StreamTableEnvironment, slicer: RequestSlicer, statements: list[str]) -> None:
+    """Execute `request_statements` with `slicer`, and register view `taken`."""
+    taking = udf(TakeRequests(slicer), result_type=_TAKEN, func_type="pandas")
+    table_env.create_temporary_function("take_requests", taking)
+    for statement in statements:
+        table_env.execute_sql(statement)
+    register_once(table_env, "taken_once", "taken", event_time="event_time")
+
+
+def register_once(table_env: StreamTableEnvironment, view: str, name: str, event_time: str | None = None) -> None:
+    """Register `view` as `name` through a DataStream, so that every reader shares one copy; adds `proctime`.
+
+    The optimizer can't tell that two calls of a Python function are the same where their readers want other columns.
+    Where the view has an event time, it and the watermarks, which are those of the single partitions, pass through.
+    """
+    stream = table_env.to_data_stream(table_env.from_path(view))
+    schema = Schema.new_builder().column_by_expression("proctime", "PROCTIME()")
+    if event_time:
+        schema = schema.watermark(event_time, "SOURCE_WATERMARK()")
+    table_env.create_temporary_view(name, stream, schema.build())
+
+
+def keyed(field: str) -> dict[str, str]:
+    """Return the options of a sink whose key is `field` and whose value is the other column."""
+    return {"key.format": "raw", "key.fields": field, "value.format": "raw", "value.fields-include": "EXCEPT_KEY"}
+
+
+def interval(milliseconds: int) -> str:
+    """Return a duration as a SQL literal.
+
+    >>> interval(90_061_500)
+    "INTERVAL '1 01:01:01.500' DAY TO SECOND(3)"
+    """
+    seconds, millis = divmod(milliseconds, 1000)
+    days, rest = divmod(seconds, 86_400)
+    hours, minutes = divmod(rest // 60, 60)
+    return f"INTERVAL '{days} {hours:02}:{minutes:02}:{rest % 60:02}.{millis:03}' DAY TO SECOND(3)"
