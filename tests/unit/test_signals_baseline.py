@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from schemas.verdicts import Verdict
-from tests.signal_verdicts import DAY_MS, HOUR_MS, window
+from tests.signal_verdicts import HOUR_MS, window
+from udfs.judging.fixed_limit import FixedLimit, Limit
 from udfs.judging.frame import Frame
-from udfs.judging.window_quantile import QuantilePolicy, WindowQuantile
 from udfs.signals.baseline import BaselineDrop, BaselinePolicy, decode
 from udfs.signals.follow import History
 from udfs.signals.versioned_state import UnknownStateVersionError
@@ -114,23 +114,21 @@ def test_only_its_own_feature_is_accepted_and_a_newer_state_refused() -> None:
         drop.step(orjson.dumps(orjson.loads(state) | {"version": 2}), hour)
 
 
-# The windows that it follows.
-
-FRAME = Frame("chat", "p50(factuality)", ("prompt_template",), DAY_MS, HOUR_MS, "sha256:c", None, "sha256:m")
+# From values to the drop: two templates, of which one becomes worse.
 
 
-def test_the_p50_is_numpys_within_one_percent() -> None:
-    judge = WindowQuantile(FRAME, "factuality", QuantilePolicy(threshold=0.5))
-    values = np.random.default_rng(2).beta(8, 2, 1000)
-    (verdict,) = judge.judge(["t1"], 0, [judge.sketch(values[i::3]) for i in range(3)])
-    assert verdict.statistic == pytest.approx(np.quantile(values, 0.5, method="lower"), rel=0.01)
-    assert (verdict.drifted, verdict.series) == (False, {"prompt_template": "t1"})
-    (low,) = judge.judge(["t1"], 0, [judge.sketch(values / 2)])
-    assert low.drifted is True
-
-
-@pytest.mark.parametrize(("values", "status"), [([], "insufficient_data"), ([math.inf] * 40, "invalid")])
-def test_no_quantile_is_no_pass(values: list[float], status: str) -> None:
-    judge = WindowQuantile(FRAME, "factuality", QuantilePolicy(threshold=0.5))
-    (verdict,) = judge.judge(["t1"], 0, [judge.sketch(values)])
-    assert (verdict.status, verdict.statistic, verdict.drifted) == (status, None, None)
+def test_the_p50_of_a_template_falls_below_its_own_baseline() -> None:
+    hour = Frame("chat", "", ("prompt_template",), HOUR_MS, HOUR_MS, "sha256:c", None, "sha256:m")
+    judge = FixedLimit(hour, "factuality", "quantile", Limit(0.3, "below"), min_samples=30)
+    rng = np.random.default_rng(2)
+    verdicts = []
+    for at in range(20):
+        for template, usual in (("short", 0.9), ("long", 0.6)):
+            level = usual * (0.8 if template == "long" and at >= 12 else 1.0)
+            values = np.clip(rng.normal(level, 0.05, 200), 0, 1)
+            verdicts += judge.judge([template], at * HOUR_MS, [judge.sketch(values[:90]), judge.sketch(values[90:])])
+    assert not any(verdict.drifted for verdict in verdicts)
+    said = followed(verdicts)
+    worse = [(v.window_end_ms // HOUR_MS, v.series["prompt_template"]) for v in said if v.drifted]
+    assert worse == [(at, "long") for at in range(12, 20)]
+    assert said[-1].statistic == pytest.approx(0.2, abs=0.03)

@@ -218,6 +218,8 @@ def test_irregular_gaps_decay_by_their_length() -> None:
 def test_overlapping_windows_count_an_embedding_once() -> None:
     slides = [mean_cosine(i * 30_000, 0.8, slide_seconds=30.0) for i in range(10)]
     assert followed(slides)[-1].evidence["effective_n"] == pytest.approx(500, rel=1e-3)
+    by_count = [mean_cosine(i * 30_000, 0.8, slide_seconds=0.0) for i in range(10)]
+    assert followed(by_count)[-1].evidence["effective_n"] == pytest.approx(1000, rel=1e-3)
 
 
 def test_an_unjudged_window_says_so_and_adds_nothing() -> None:

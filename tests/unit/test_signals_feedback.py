@@ -275,7 +275,8 @@ def test_whose_label_it_is() -> None:
     assert score.accepts(ours)
     assert score.key(ours) == '["chat","feedback(helpful)",{"model":"m1"}]'
     assert not score.accepts(replace(ours, score="grounded"))
-    assert not score.accepts(replace(ours, series={"region": "eu"}))
+    # As a request without the field, it is of the series whose label is empty.
+    assert score.labels(replace(ours, series={"region": "eu"})) == ("",)
 
 
 def test_a_window_is_closed_once() -> None:

@@ -98,13 +98,18 @@ class FeedbackScore:
     policy: FeedbackPolicy
 
     def accepts(self, label: Feedback) -> bool:
-        """Whether the label is of this score and names every label that the monitor groups by."""
-        return label.score == self.score and set(self.frame.group_by) <= set(label.series)
+        """Whether the label is of this score."""
+        return label.score == self.score
+
+    def labels(self, label: Feedback) -> tuple[str, ...]:
+        """Return the labels of the series that it counts for, in the order of `group_by`; one that it lacks is empty,
+        as a request's is (docs/monitors.md)."""
+        return tuple(label.series.get(name, "") for name in self.frame.group_by)
 
     def key(self, label: Feedback) -> str:
         """Return the series that an accepted label counts for."""
-        labels = {name: label.series[name] for name in self.frame.group_by}
-        return series_key(self.frame.monitor, self.frame.feature, labels)
+        series = dict(zip(self.frame.group_by, self.labels(label), strict=True))
+        return series_key(self.frame.monitor, self.frame.feature, series)
 
     def add(self, state: FeedbackState, label: Feedback) -> FeedbackState:
         """Return the state with an accepted label in it. O(labels kept)."""
