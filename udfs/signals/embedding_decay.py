@@ -146,7 +146,7 @@ class EmbeddingDecay:
 
 
 def _share_of_window(verdict: Verdict) -> float:
-    """What share of a window is new: the rest was in the windows before. Windows by count, of slide 0, share nothing."""
+    """What share of a window is new, the rest being of windows before; all of it by count, where the slide is 0."""
     if not verdict.slide_seconds:
         return 1.0
     return min(1.0, verdict.slide_seconds * 1000 / (verdict.window_end_ms - verdict.window_start_ms))
