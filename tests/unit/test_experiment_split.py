@@ -8,7 +8,11 @@ import pytest
 from scipy.stats import binom, chisquare
 
 from schemas.verdicts import VerdictKind
+from tests.alert_verdicts import RULE
 from tests.experiment_windows import CANARY, EVEN, START_MS, WINDOW_MS, drawn, only, run, window
+from udfs.alerts.lifecycle import step
+from udfs.alerts.state import LifecycleState
+from udfs.alerts.verdict_event import decode_verdict
 from udfs.experiments.plan import SplitPlan
 from udfs.experiments.window import ArmCount, ExperimentWindow
 from udfs.statistics.sample_ratio import SequentialSampleRatio
@@ -89,6 +93,7 @@ def test_a_verdict_says_what_was_split_how() -> None:
         "log_bayes_factor": test.log_bayes_factor,
         "window_chi_square_p_value": pytest.approx(chisquare([400, 600]).pvalue, rel=1e-12),
         "other_epochs": [],
+        "n_epochs_forgotten": 0,
     }
     assert "NaN" not in verdict.to_json().decode()
 
@@ -166,6 +171,7 @@ def test_stray_epochs_push_the_real_one_out_of_nothing() -> None:
     last = only("traffic_split", verdicts)[-1]
     assert (last.evidence["epoch"], last.evidence["n_since_epoch"]) == ("real", 6000)
     assert len(last.evidence["other_epochs"]) == 3
+    assert last.evidence["n_epochs_forgotten"] == 118
     assert (len(state.epochs), state.n_epochs_forgotten) == (3, 118)
 
 
@@ -175,3 +181,21 @@ def test_another_plan_for_the_same_epoch_is_another_test() -> None:
     assert SequentialSampleRatio.from_bytes(state.epoch(EVEN, "1").test).p_value < 1e-9
     assert state.epoch(edited, "1").n_since == (0, 0)
     assert SequentialSampleRatio.from_bytes(state.epoch(edited, "1").test).p_value == 1.0
+
+
+def test_the_alert_job_takes_the_verdicts_as_any_other() -> None:
+    state, rule = LifecycleState(), replace(RULE, firing_after_windows=2, resolved_after_windows=1)
+    windows = [window(0, {"a": 500, "b": 500}), *drawn(EVEN, [0.4, 0.6], 1000, 4, seed=2)[1:]]
+    windows += [window(4, {"a": 500, "b": 500}, epoch="2")]
+    alerts = []
+    for verdict in only("traffic_split", run(EVEN, windows)[1]):
+        state, said = step(state, decode_verdict(verdict.to_json()), rule)
+        alerts += said
+    assert [alert.state for alert in alerts] == ["firing", "resolved"]
+    assert alerts[0].labels["experiment"] == "even"
+
+
+def test_every_verdict_can_be_read_by_the_alert_job() -> None:
+    for windows in ([window(0, {})], [window(0, {"a": 500, "b": 490, "x": 10})], [window(0, {"a": 5})]):
+        for verdict in run(EVEN, windows)[1]:
+            assert decode_verdict(verdict.to_json()).drifted is verdict.drifted

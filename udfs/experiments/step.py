@@ -84,11 +84,19 @@ def _advance(
     # Users that the sample let go since can't be told from new ones: both are asked of the users still known.
     before = state.epoch(plan, leading).users.cut(moved[leading].users.below)
     n_new = moved[leading].users.n_switched - before.n_switched
-    verdicts = _verdicts(experiment, window, counts[leading], moved[leading], n_new)
-    verdicts[0].evidence["other_epochs"] = [
-        {"epoch": name, "n": epoch.n_last_window} for name, epoch in sorted(moved.items()) if name != leading
-    ][: plan.epochs_remembered]
-    return _with_epochs(state, window, moved, plan), verdicts
+    split, *others = _verdicts(experiment, window, counts[leading], moved[leading], n_new)
+    after = _with_epochs(state, window, moved, plan)
+    beside = {
+        "other_epochs": [{"epoch": name, "n": n} for name, n in _most(moved, leading)[: plan.epochs_remembered]],
+        "n_epochs_forgotten": after.n_epochs_forgotten,
+    }
+    return after, [replace(split, evidence=split.evidence | beside), *others]
+
+
+def _most(moved: Mapping[str, EpochState], but: str) -> list[tuple[str, int]]:
+    """Return the window's other epochs and their requests, those with most first."""
+    others = [(name, epoch.n_last_window) for name, epoch in moved.items() if name != but]
+    return sorted(others, key=lambda other: (-other[1], other[0]))
 
 
 def _by_epoch(window: ExperimentWindow) -> dict[str, dict[str, ArmCount]]:
