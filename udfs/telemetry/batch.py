@@ -190,17 +190,16 @@ def _put(spans: pa.Table, kind: str, lines: list[_Lines]) -> None:
     """Give each message the lines of its spans as one text; `kind` is requests or waiting."""
     if spans.num_rows == 0:
         return
-    heads = pc.binary_join_element_wise(
+    head = (
         spans.column("trace_id").combine_chunks(),
         spans.column("span_id").combine_chunks(),
         padded(spans.column("event_time_ms"), REQUEST_INDEX_AT - REQUEST_TIME_AT),
         padded(spans.column("span_index"), REQUEST_PAYLOAD_AT - REQUEST_INDEX_AT),
-        "",
     )
     if kind == "requests":
-        texts = pc.binary_join_element_wise("R", heads, request_json(spans), "")
+        texts = pc.binary_join_element_wise("R", *head, request_json(spans), "")
     else:
-        texts = waiting_lines(spans, heads)
+        texts = waiting_lines(spans, head)
     ends = np.cumsum(np.bincount(spans.column("message_index").to_numpy(), minlength=len(lines)))
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
     for line, text in zip(

@@ -8,6 +8,7 @@ The phase is 0, or the place of the span's name in schemas.semconv.PHASE_SPANS, 
 index is that of a request's line (batch.py).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,15 +41,15 @@ class WaitingSpan:
     fields: dict[str, Any]
 
 
-def waiting_lines(spans: pa.Table, heads: pa.StringArray) -> pa.StringArray:
-    """Return one line a row of `spans` (udfs.telemetry.otlp.WAITING_SCHEMA); `heads` are trace id to span index.
+def waiting_lines(spans: pa.Table, head: Iterable[pa.StringArray]) -> pa.StringArray:
+    """Return one line a row of `spans` (udfs.telemetry.otlp.WAITING_SCHEMA); `head` has the parts up to the index.
 
     O(total length), by Arrow's string kernels.
     """
     phase = pc.index_in(spans.column("name").combine_chunks(), value_set=pa.array(_PHASES))
     return pc.binary_join_element_wise(
         pc.if_else(spans.column("is_genai").combine_chunks(), GENAI, OTHER),
-        heads,
+        *head,
         pc.fill_null(pc.add(phase, 1), 0).cast(pa.string()),
         padded(spans.column("start_ns"), END_AT - START_AT),
         padded(spans.column("end_ns"), PAYLOAD_AT - END_AT),
