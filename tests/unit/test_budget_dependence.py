@@ -1,11 +1,15 @@
 """Dependence estimated from a series: known processes are found again, and what can't be estimated is refused."""
 
+from pathlib import Path
+
 import numpy as np
+import orjson
 import pytest
 from scipy.signal import lfilter
 
 from udfs.budget.dependence import LARGEST_COEFFICIENT, autocorrelation, dependence_of
 from udfs.budget.sources import Autoregressive, Recorded
+from udfs.references.profile import ReferenceProfile, ReferenceProfileError
 
 
 def series(coefficient: float, n: int = 20_000, seed: int = 1) -> np.ndarray:
@@ -79,3 +83,32 @@ def test_autocorrelation_is_that_of_the_definition() -> None:
 
     scores = norm.ppf((rankdata(values) - 0.5) / 300)
     assert found[3] == pytest.approx((scores[3:] * scores[:-3]).sum() / (scores**2).sum(), abs=1e-12)
+
+
+def test_a_profile_keeps_the_dependence_of_values_in_the_order_of_time(tmp_path: Path) -> None:
+    columns = {"x": series(0.6, 3000), "few": [1.0, 2.0], "c": np.ones(200)}
+    ordered = ReferenceProfile.build("chat", columns, source="a test", in_time_order=True, created_at_ms=0)
+    read = ReferenceProfile.load(ordered.save(tmp_path))
+    assert {name: feature.autocorrelation for name, feature in read.features.items()} == {
+        "x": pytest.approx(0.6, abs=0.06),
+        "few": None,
+        "c": 0.0,
+    }
+    unordered = ReferenceProfile.build("chat", columns, source="a test", created_at_ms=0)
+    assert b"autocorrelation" not in unordered.save(tmp_path).read_bytes()
+    assert unordered.digest != ordered.digest
+
+
+def test_a_digest_from_before_autocorrelation_was_kept_still_holds() -> None:
+    old = ReferenceProfile.build("chat", {"tokens": [3, 1, None]}, source="an example", created_at_ms=0)
+    assert old.digest == "sha256:afc2e868a8b4140e1b1970bcc698964dcd55b355ff4eed87dcf54983b11de4d7"
+
+
+@pytest.mark.parametrize("wrong", [1.0, -0.1, "much", True])
+def test_an_impossible_autocorrelation_is_refused(tmp_path: Path, wrong: object) -> None:
+    path = ReferenceProfile.build("chat", {"x": series(0.6, 300)}, source="", in_time_order=True).save(tmp_path)
+    body = orjson.loads(path.read_bytes())
+    body["features"]["x"]["autocorrelation"] = wrong
+    path.write_bytes(orjson.dumps(body))
+    with pytest.raises(ReferenceProfileError, match=r"features\.x\.autocorrelation"):
+        ReferenceProfile.load(path)

@@ -12,8 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from udfs.budget.dependence import FEWEST_VALUES, dependence_of
 from udfs.sketches.reference import RankReference
 from udfs.statistics.samples import sample
+
+AUTOCORRELATION_DIGITS = 3
+"""Far above what a sum in another order changes, so that equal values have equal digests on every machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +27,8 @@ class FeatureReference:
     `points` is float64, ascending, infinities and equal points allowed. `n_raw` counts the usable raw values,
     `n_infinite` the infinities among them, `n_null` the nulls and NaN beside them; `minimum` and `maximum` are theirs.
     `quantisation_bound` is the most by which D may differ from the raw values' D; 0 where all are kept.
+    `autocorrelation` is the AR(1) coefficient that `udfs.budget.dependence` estimates, to 0.001, for the false-alarm
+    budget; None where the order of the values is unknown, or there are too few.
     """
 
     points: NDArray[np.float64]
@@ -32,10 +38,15 @@ class FeatureReference:
     minimum: float
     maximum: float
     quantisation_bound: float
+    autocorrelation: float | None = None
 
     @classmethod
-    def from_values(cls, values: ArrayLike | pd.Series, *, max_points: int) -> "FeatureReference":
+    def from_values(
+        cls, values: ArrayLike | pd.Series, *, max_points: int, in_time_order: bool = False
+    ) -> "FeatureReference":
         """Summarise raw values; a constant feature is fine. O(n log n).
+
+        Say `in_time_order` only where each value is younger than the one before.
 
         Raises ValueError where there is no usable value, or where they are no numbers (`udfs.statistics.samples`).
 
@@ -56,6 +67,7 @@ class FeatureReference:
             minimum=float(ordered[0]),
             maximum=float(ordered[-1]),
             quantisation_bound=0.0 if is_whole else 0.5 / max_points,
+            autocorrelation=_autocorrelation(values) if in_time_order and raw.n >= FEWEST_VALUES else None,
         )
 
     @cached_property
@@ -67,6 +79,10 @@ class FeatureReference:
     def null_rate(self) -> float:
         """Nulls among all raw records."""
         return self.n_null / (self.n_null + self.n_raw)
+
+
+def _autocorrelation(values: ArrayLike | pd.Series) -> float:
+    return round(dependence_of(values).coefficient, AUTOCORRELATION_DIGITS)
 
 
 def middle_order_statistics(ordered: NDArray[np.float64], n_points: int) -> NDArray[np.float64]:

@@ -58,12 +58,14 @@ class ReferenceProfile:
         max_points: int = DEFAULT_MAX_POINTS,
         max_categories: int = DEFAULT_MAX_CATEGORIES,
         created_at_ms: int | None = None,
+        in_time_order: bool = False,
     ) -> "ReferenceProfile":
         """Build a profile of raw columns: of numbers, and of `categories`. O(n log n) a column.
 
-        Constant columns are fine. Raises ReferenceProfileError for a name that is no file name, no columns, one column
-        under both, a column without a usable value or not of its kind, `max_points` below 2, or `max_categories` below
-        1.
+        Constant columns are fine. Where the rows are `in_time_order`, each feature's autocorrelation is kept as well
+        (`udfs.references.feature`). Raises ReferenceProfileError for a name that is no file name, no columns, one
+        column under both, a column without a usable value or not of its kind, `max_points` below 2, or
+        `max_categories` below 1.
 
         >>> columns, categories = {"tokens": [3, 1, None]}, {"reason": ["stop", "stop", "length"]}
         >>> profile = ReferenceProfile.build("chat", columns, categories=categories, source="an example")
@@ -86,7 +88,15 @@ class ReferenceProfile:
         for feature in columns.keys() & texts.keys():
             raise ReferenceProfileError(where, feature, "it is both a number and a category", "Give it once.")
         features = {
-            feature: _built(where, feature, "numbers", FeatureReference.from_values, values, max_points=max_points)
+            feature: _built(
+                where,
+                feature,
+                "numbers",
+                FeatureReference.from_values,
+                values,
+                max_points=max_points,
+                in_time_order=in_time_order,
+            )
             for feature, values in columns.items()
         }
         category_features = {
@@ -152,10 +162,10 @@ class ReferenceProfile:
         return profile
 
 
-def _built(where: str, feature: str, kind: str, build: Callable[..., _F], values: Any, **limit: int) -> _F:
+def _built(where: str, feature: str, kind: str, build: Callable[..., _F], values: Any, **options: int) -> _F:
     """Build one feature, its ValueError turned into one that names it."""
     try:
-        return build(values, **limit)
+        return build(values, **options)
     except ValueError as error:
         remedy = f"Leave the feature out, or take a source where it holds {kind}."
         raise ReferenceProfileError(where, feature, str(error), remedy) from error

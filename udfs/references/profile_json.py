@@ -95,7 +95,9 @@ def _content(
 
 
 def _feature(feature: FeatureReference) -> dict[str, Any]:
-    return {
+    # Left out where it is unknown: files written before it was thought of keep their digests.
+    known = {} if feature.autocorrelation is None else {"autocorrelation": feature.autocorrelation}
+    return known | {
         "n_raw": feature.n_raw,
         "n_null": feature.n_null,
         "n_infinite": feature.n_infinite,
@@ -160,7 +162,17 @@ class _Reader:
             minimum=self.number(f"{path}.minimum", body.get("minimum")),
             maximum=self.number(f"{path}.maximum", body.get("maximum")),
             quantisation_bound=self.number(f"{path}.quantisation_bound", body.get("quantisation_bound")),
+            autocorrelation=self.share(f"{path}.autocorrelation", body.get("autocorrelation")),
         )
+
+    def share(self, path: str, value: Any) -> float | None:
+        """A number from 0 up to, not including, 1, or nothing."""
+        if value is None:
+            return None
+        number = self.number(path, value)
+        if not 0.0 <= number < 1.0:
+            self.refuse(path, "it must be 0 or more and below 1, or be left out")
+        return number
 
     def category(self, name: str, body: Any) -> CategoryReference:
         path = f"categories.{name}"
