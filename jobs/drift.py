@@ -13,23 +13,17 @@ import sys
 from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment
 from pyflink.table.udf import udf
 
-from jobs.drift_sql import drift_statements
+from jobs.drift_sql import JOB, drift_statements, front_statements, slicer_of
 from jobs.flink_environment import job_name, open_environment
 from jobs.monitors import Monitors, load_monitors
+from jobs.request_slices import OPTIONS, take_requests
 from jobs.settings import JobSettings, add_job_arguments, settings_from
-from udfs.flink_drift import FetchLost, JudgeWindows, SketchSlices
-from udfs.lost_requests import JOB
+from udfs.flink_drift import JudgeWindows, SketchSlices
 
 EXAMPLES = """examples:
   slacktide submit drift --monitors monitors.yaml
   slacktide submit drift --jobmanager flink:8081 --bootstrap-servers kafka:9092 --monitors monitors.yaml
 """
-
-OPTIONS = {
-    # A slice may hold 100,000 values of each feature, so an Arrow batch takes few of them.
-    "python.fn-execution.arrow.batch.size": "100",
-    "python.fn-execution.bundle.size": "1000",
-}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,9 +47,10 @@ def build(
     table_env: StreamTableEnvironment, settings: JobSettings, monitors: Monitors, until_now: bool = False
 ) -> StatementSet:
     """Register everything and return the statement set, ready to attach."""
-    _register_functions(table_env, settings, monitors)
+    take_requests(table_env, slicer_of(settings, monitors), front_statements(settings, monitors, until_now))
+    _register_functions(table_env, monitors)
     statement_set = table_env.create_statement_set()
-    for statement in drift_statements(settings, monitors, until_now):
+    for statement in drift_statements(settings, monitors):
         if statement.startswith("INSERT"):
             statement_set.add_insert_sql(statement)
         else:
@@ -63,14 +58,12 @@ def build(
     return statement_set
 
 
-def _register_functions(table_env: StreamTableEnvironment, settings: JobSettings, monitors: Monitors) -> None:
+def _register_functions(table_env: StreamTableEnvironment, monitors: Monitors) -> None:
     """Register the vectorised functions by the names that the SQL calls; their references travel with them."""
-    fetch = FetchLost(settings.kafka.for_librdkafka(), settings.topic("requests"))
-    functions = {"fetch_lost": (fetch, DataTypes.ARRAY(DataTypes.BYTES()))}
+    functions = {}
     for number, monitor in enumerate(monitors.monitors):
+        functions[f"sketch_{number}"] = (SketchSlices(monitor.inputs, monitor.judges), DataTypes.BYTES())
         functions[f"judge_{number}"] = (JudgeWindows(monitor.judges), DataTypes.ARRAY(DataTypes.STRING()))
-        for position, judge in enumerate(monitor.judges):
-            functions[f"sketch_{number}_{position}"] = (SketchSlices(judge), DataTypes.BYTES())
     for name, (function, result_type) in functions.items():
         table_env.create_temporary_function(name, udf(function, result_type=result_type, func_type="pandas"))
 

@@ -19,6 +19,7 @@ from jobs.kafka_client import ConfigurationError
 from jobs.settings import JobSettings, add_job_arguments, settings_from, sink_options, source_options
 from jobs.sql_script import sql_statements
 from schemas.books import IngestKind
+from schemas.requests import EVENT_TIME_HEADER
 from udfs.flink_ingest import JOB, DeadLetters, DecodeSpans
 from udfs.telemetry.batch import (
     REQUEST_INDEX_AT,
@@ -97,6 +98,7 @@ def statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str
         books=sink_options(
             settings, JOB, "books", _keyed("job") | {"value.format": "json", "value.fields-include": "ALL"}
         ),
+        event_time_header=EVENT_TIME_HEADER,
         allowed_lateness_ms=str(arguments.allowed_lateness_seconds * 1000),
         time_at=str(REQUEST_TIME_AT + 1),
         time_length=str(REQUEST_INDEX_AT - REQUEST_TIME_AT),

@@ -3,13 +3,14 @@
 docs/monitors.md describes every field and why its default is what it is. Paths in the file are relative to it.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import orjson
 
+from jobs.monitor_judges import CATEGORY_TEST_NAMES, MonitorContext, judges_of
 from jobs.yaml_fields import (
     REQUIRED,
     Place,
@@ -27,19 +28,23 @@ from jobs.yaml_fields import (
 )
 from schemas.ids import content_digest
 from schemas.model_card import ModelCardError, load_model_card
-from schemas.requests import FieldType, numeric_field_names, request_fields
+from schemas.requests import FieldType, request_fields
 from udfs.judging.frame import Frame
-from udfs.judging.reference_ks import TEST, ReferenceKs
-from udfs.judging.window_judge import WindowJudge
+from udfs.judging.reference_ks import TEST
+from udfs.judging.window_judge import Input, WindowJudge
 from udfs.references.profile import ReferenceProfile, ReferenceProfileError
-from udfs.sketches.reference import RankReference
+from udfs.slicing.fields import ATTRIBUTE, field_of
 from udfs.statistics.ks import Method
 
-ATTRIBUTE = "attributes."
 # They name one request: a series for each would never fill a window.
 _NO_LABELS = frozenset({"trace_id", "span_id", "parent_span_id"})
 _INSTANTS = frozenset({"event_time_ms", "start_time_ms"})
-FEATURES = tuple(name for name in numeric_field_names() if name not in _INSTANTS)
+FEATURES = tuple(
+    field.name
+    for field in request_fields()
+    if field.type in {FieldType.INT64, FieldType.FLOAT64, FieldType.STRING, FieldType.BOOL}
+    and field.name not in _INSTANTS | _NO_LABELS
+)
 LABELS = tuple(f.name for f in request_fields() if f.type is FieldType.STRING and f.name not in _NO_LABELS)
 
 _FILE_FIELDS = {
@@ -50,13 +55,17 @@ _FILE_FIELDS = {
 _MONITOR_FIELDS = {
     "name": (text, REQUIRED),
     "group_by": (list_of_texts, []),
-    "features": (list_of_texts, REQUIRED),
+    "features": (list_of_texts, []),
     "window_seconds": (milliseconds, REQUIRED),
     "slide_seconds": (milliseconds, REQUIRED),
     "alpha": (strictly_between_0_and_1, 0.01),
     "min_effect": (zero_up_to_1, 0.05),
     "min_samples": (at_least_one, 100),
     "method": (one_of(get_args(Method)), "asymptotic"),
+    "category_test": (one_of(CATEGORY_TEST_NAMES), CATEGORY_TEST_NAMES[0]),
+    "findings": (some_list, []),
+    "tests": (some_list, []),
+    "slices": (list_of_texts, []),
     "slice_shards": (at_least_one, 1),
     "reference": (text, REQUIRED),
     "model_card": (text, REQUIRED),
@@ -79,9 +88,9 @@ class Monitor:
     judges: tuple[WindowJudge, ...]
 
     @property
-    def fields(self) -> tuple[str, ...]:
+    def inputs(self) -> tuple[Input, ...]:
         """What the judges collect, each once."""
-        return tuple(dict.fromkeys(given.field for judge in self.judges for given in judge.inputs))
+        return tuple(dict.fromkeys(given for judge in self.judges for given in judge.inputs))
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,7 @@ class Monitors:
     def columns(self) -> tuple[str, ...]:
         """The fields of a request that the monitors need, in the order of the schema."""
         wanted = {label for m in self.monitors for label in m.group_by}
-        wanted |= {name.split(".")[0] for m in self.monitors for name in m.fields}
+        wanted |= {field_of(given.field) for m in self.monitors for given in m.inputs}
         return tuple(field.name for field in request_fields() if field.name in wanted)
 
 
@@ -115,27 +124,39 @@ def load_monitors(path: str | Path) -> Monitors:
         fields = fields_of(place, body, _MONITOR_FIELDS)
         _check_fields(place, fields, taken={m.name for m in monitors})
         monitors.append(_monitor(place, fields, values["watermark_bound_seconds"]))
+        monitors += (_monitor(place, part, values["watermark_bound_seconds"]) for part in _slices(fields))
     return Monitors(tuple(monitors), values["watermark_bound_seconds"], values["idle_timeout_seconds"])
 
 
 def _check_fields(place: Place, fields: dict[str, Any], taken: Collection[str]) -> None:
     """Refuse what each field alone could not show."""
-    if fields["name"] in taken:
+    names = {fields["name"], *(part["name"] for part in _slices(fields))}
+    if not names.isdisjoint(taken):
         place.field("name").refuse(f"{fields['name']!r} stands twice", "Give each monitor a name of its own")
-    for name in ("group_by", "features"):
+    for name in ("group_by", "features", "slices"):
         repeated = next((entry for entry in fields[name] if fields[name].count(entry) > 1), None)
         if repeated is not None:
             place.field(name).refuse(f"{repeated!r} stands twice", "Name it once")
-    if not fields["features"]:
-        place.field("features").refuse("is empty", "Name at least one numeric field of a request")
-    for number, label in enumerate(fields["group_by"]):
-        _check_label(place.field(f"group_by[{number}]"), label)
+    if not fields["features"] and not fields["tests"]:
+        place.field("features").refuse("is empty", "Name at least one field of a request, here or under tests")
+    for name in ("group_by", "slices"):
+        for number, label in enumerate(fields[name]):
+            _check_label(place.field(f"{name}[{number}]"), label)
+    repeated = next((label for label in fields["slices"] if label in fields["group_by"]), None)
+    if repeated is not None:
+        place.field("slices").refuse(f"{repeated} is a label of every series already", "Leave it out of one of them")
     for number, feature in enumerate(fields["features"]):
         _check_feature(place.field(f"features[{number}]"), feature)
     window_ms, slide_ms = fields["window_seconds"], fields["slide_seconds"]
     if window_ms % slide_ms:
         problem = f"{slide_ms / 1000:g} s does not divide the window of {window_ms / 1000:g} s"
         place.field("slide_seconds").refuse(problem, "Choose a slide of which a window holds a whole number")
+
+
+def _slices(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The monitors beside a monitor: the same, for each value of a declared label (spec D11)."""
+    for label in fields["slices"]:
+        yield fields | {"name": f"{fields['name']}/{label}", "group_by": [*fields["group_by"], label]}
 
 
 def _check_label(place: Place, label: str) -> None:
@@ -154,10 +175,12 @@ def _check_feature(place: Place, feature: str) -> None:
         return
     remedy = f"Use {', '.join(FEATURES)} or {ATTRIBUTE}NAME"
     known = {field.name: field.type for field in request_fields()}
-    if feature in numeric_field_names():
+    if feature in _INSTANTS:
         place.refuse(f"{feature} is an instant, which always moves on", remedy)
+    if feature in _NO_LABELS:
+        place.refuse(f"{feature} names one request, so it has no distribution", remedy)
     if feature in known:
-        place.refuse(f"{feature} is no number but {known[feature].value.flink}", remedy)
+        place.refuse(f"{feature} is neither a number nor a category but {known[feature].value.flink}", remedy)
     place.refuse(f"{feature!r} is no field of a request", nearest(feature, FEATURES, f" and {ATTRIBUTE}NAME"))
 
 
@@ -165,7 +188,6 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
     profile = _profile(place.field("reference"), fields["reference"])
     card_digest = _card_digest(place.field("model_card"), fields["model_card"])
     window_ms, slide_ms, labels = fields["window_seconds"], fields["slide_seconds"], tuple(fields["group_by"])
-    policy = {name: fields[name] for name in _POLICY}
     # What a verdict depends on, and nothing else: another feature, path or shard count leaves the ids as they are.
     effective = {
         "monitor": fields["name"],
@@ -174,7 +196,7 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         "slide_ms": slide_ms,
         "watermark_bound_ms": watermark_bound_ms,
         "test": TEST,
-    } | policy
+    } | {name: fields[name] for name in _POLICY}
     frame = Frame(
         monitor=fields["name"],
         feature="",
@@ -185,15 +207,7 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         reference_digest=profile.digest,
         model_card_digest=card_digest,
     )
-    judges = tuple(
-        ReferenceKs(
-            frame=replace(frame, feature=feature),
-            field=feature,
-            reference=_reference(place.field(f"features[{number}]"), profile, feature, fields["reference"]),
-            **policy,
-        )
-        for number, feature in enumerate(fields["features"])
-    )
+    judges = judges_of(MonitorContext(place, fields, profile, frame, effective))
     return Monitor(fields["name"], labels, window_ms, slide_ms, fields["slice_shards"], judges)
 
 
@@ -203,14 +217,6 @@ def _profile(place: Place, path: str) -> ReferenceProfile:
         return ReferenceProfile.load(place.relative(path))
     except ReferenceProfileError as error:
         place.refuse(f"{path}: {error.field}: {error.problem}", error.remedy)
-
-
-def _reference(place: Place, profile: ReferenceProfile, feature: str, path: str) -> RankReference:
-    """Return the prepared reference of one feature."""
-    if feature not in profile.features:
-        remedy = f"It has {', '.join(sorted(profile.features))}; build one with `slacktide reference build`"
-        place.refuse(f"reference {path} has no {feature}", remedy)
-    return profile.feature(feature)
 
 
 def _card_digest(place: Place, path: str) -> str:

@@ -166,6 +166,20 @@ def at_least_one(value: Any) -> int:
     return value
 
 
+def finite_number(value: Any) -> float:
+    """Any number but NaN and the infinities."""
+    return _number(value)
+
+
+def optional(check: Check) -> Check:
+    """Nothing, or what `check` takes."""
+
+    def checked(value: Any) -> Any:
+        return None if value is None else check(value)
+
+    return checked
+
+
 def one_of(choices: Collection[str]) -> Check:
     """One of a few words."""
 

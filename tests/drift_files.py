@@ -22,6 +22,10 @@ REFERENCE_COLUMNS: dict[str, Any] = {
     "queue_seconds": np.zeros(100),
     "attributes.temperature": np.round(_RNG.random(400), 1),
 }
+REFERENCE_CATEGORIES: dict[str, Any] = {
+    "finish_reason": ["stop"] * 900 + ["length"] * 90 + [None] * 10,
+    "is_error": ["false"] * 990 + ["true"] * 10,
+}
 
 
 def write_files(folder: Path, monitors: list[Mapping[str, Any]], **job_wide: Any) -> Path:
@@ -30,7 +34,9 @@ def write_files(folder: Path, monitors: list[Mapping[str, Any]], **job_wide: Any
     Each monitor gets the reference and the card unless it names others.
     """
     shutil.copy(CARDS_FOLDER / CARD, folder / CARD)
-    profile = ReferenceProfile.build("chat", REFERENCE_COLUMNS, source="the drift tests", created_at_ms=0)
+    profile = ReferenceProfile.build(
+        "chat", REFERENCE_COLUMNS, categories=REFERENCE_CATEGORIES, source="the drift tests", created_at_ms=0
+    )
     reference = profile.save(folder / "references")
     common = {"reference": str(reference.relative_to(folder)), "model_card": CARD}
     file = folder / "monitors.yaml"

@@ -73,7 +73,7 @@ def expected(records: Iterable[TopicRecord], monitors: Monitors, *, at_end: bool
     requests = list(_usable(records, result))
     newest: dict[int, int] = {}
     for request in requests:
-        newest[request.partition] = max(request.event_time_ms, newest.get(request.partition, 0))
+        newest[request.partition] = request.newest_ms
     watermark_ms = math.inf if at_end else min(newest.values(), default=0) - monitors.watermark_bound_ms
     for monitor in monitors.monitors:
         _judge_all(monitor, requests, monitors.watermark_bound_ms, watermark_ms, result)
@@ -98,16 +98,14 @@ def _usable(records: Iterable[TopicRecord], result: Expected) -> Iterator[_Reque
         except orjson.JSONDecodeError:
             body = None
         event_time_ms = body.get("event_time_ms") if isinstance(body, dict) else None
-        if isinstance(event_time_ms, float):
-            event_time_ms = int(event_time_ms)  # as Flink reads a fraction into a BIGINT
         if not isinstance(body, dict):
             result.dead_letters[place] = "malformed_json" if record.value else "no_value"
-        elif not isinstance(event_time_ms, int) or event_time_ms < 0:
+        elif not isinstance(event_time_ms, int) or event_time_ms <= 0:
             result.dead_letters[place] = "bad_time"
         elif event_time_ms > record.timestamp_ms + MAX_SKEW_MS:
             result.dead_letters[place] = "clock_skew"
         else:
-            newest[record.partition] = max(newest[record.partition], event_time_ms)
+            newest[record.partition] = max(newest[record.partition], min(event_time_ms, record.timestamp_ms))
             yield _Request(*place, event_time_ms, newest[record.partition], body)
 
 

@@ -1,68 +1,110 @@
-"""The drift job's vectorised functions: one Python call for many slices, windows or dead letters.
+"""The drift job's vectorised functions: one Python call for many records, slices or windows.
 
 Their instances carry the judges, and so the prepared references, inside the job graph; a worker reads nothing from its
 disk.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+import orjson
 import pandas as pd
 from pyflink.table.udf import ScalarFunction
 
-from udfs.judging.window_judge import WindowJudge
-from udfs.kafka_records import KafkaRecords
-from udfs.lost_requests import LostRequest
+from udfs.judging.window_judge import Input, WindowJudge
+from udfs.slicing.bundle import bundle, unbundle
+from udfs.slicing.packets import unpack
+from udfs.slicing.slicer import NO_TIME_MS, Batch, RequestSlicer, Taken
+
+_COLUMNS = ("series", "packets", "sizes", "letters", "counts")
+
+
+class TakeRequests(ScalarFunction):
+    """Records of topic `requests` -> a row each: packets, dead letter, counts; null where a record has none.
+
+    The packets of a slice stand in the row of its last record in the batch, whose event time lies in the slice: so the
+    row's own event time serves for the packet. The counts of a batch stand in its first row.
+    """
+
+    def __init__(self, slicer: RequestSlicer) -> None:
+        self.slicer = slicer
+
+    def eval(self, *columns: "pd.Series[Any]") -> pd.DataFrame:
+        """Series of BYTES, INT, BIGINT and four TIMESTAMP to rows of five arrays.
+
+        The instants are of Kafka, of the event (1970: none), of the partition's newest, and the watermark. The arrays:
+        by monitor the series (STRING), the packet (BYTES) and how many requests are in it (BIGINT); the dead letter
+        (BYTES); and the counts (BIGINT): records, dead ones, and those late for each monitor.
+        """
+        values, partitions, offsets, *instants = columns
+        timestamps_ms, seen_ms, newest_ms, watermark_ms = map(_epoch_ms, instants)
+        batch = Batch(
+            values=list(values),
+            partitions=list(partitions),
+            offsets=offsets.to_numpy(dtype=np.int64),
+            timestamps_ms=timestamps_ms,
+            seen_ms=seen_ms,
+            newest_ms=newest_ms,
+            watermark_ms=watermark_ms,
+        )
+        return _rows(self.slicer.take(batch), len(values))
+
+
+def _epoch_ms(instants: "pd.Series[Any]") -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    milliseconds = instants.to_numpy(dtype="datetime64[ms]")
+    return np.where(np.isnat(milliseconds), NO_TIME_MS, milliseconds.astype(np.int64))
+
+
+def _rows(taken: Taken, n: int) -> pd.DataFrame:
+    columns = {name: np.full(n, None, dtype=object) for name in _COLUMNS}
+    series, packets, sizes, letters, counts = columns.values()
+    n_monitors = len(taken.packets)
+    for monitor, of_monitor in enumerate(taken.packets):
+        for packet in of_monitor:
+            row = packet.row
+            if sizes[row] is None:
+                series[row], packets[row], sizes[row] = [None] * n_monitors, [None] * n_monitors, [0] * n_monitors
+            series[row][monitor], packets[row][monitor], sizes[row][monitor] = packet.series, packet.data, packet.n
+    for row, letter in taken.letters.items():
+        letters[row] = [letter]
+    counts[0] = [n, taken.n_dead, *taken.late]
+    return pd.DataFrame(columns)
 
 
 class SketchSlices(ScalarFunction):
-    """The values of a slice, an array an input of the judge -> the bytes of its sketch."""
+    """The packets of a slice -> the sketches of all judges of the monitor, in one bundle."""
 
-    def __init__(self, judge: WindowJudge) -> None:
-        self.judge = judge
+    def __init__(self, inputs: Sequence[Input], judges: Sequence[WindowJudge]) -> None:
+        self.inputs, self.judges = tuple(inputs), tuple(judges)
 
-    def eval(self, *columns: "pd.Series[object]") -> "pd.Series[bytes]":
-        """Series of ARRAY (nulls allowed), one an input, to a Series of BYTES."""
-        sketches = [self.judge.sketch(*slices) for slices in zip(*columns, strict=True)]
-        return pd.Series(sketches, dtype=object)
+    def eval(self, slices: "pd.Series[object]") -> "pd.Series[object]":
+        """Series of ARRAY<BYTES> to a Series of BYTES."""
+        return pd.Series([self._sketched(packets) for packets in slices], dtype=object)
+
+    def _sketched(self, packets: object) -> bytes:
+        columns = dict(zip(self.inputs, unpack(packets, self.inputs), strict=True))  # type: ignore[arg-type]
+        return bundle([judge.sketch(*(columns[given] for given in judge.inputs)) for judge in self.judges])
 
 
 class JudgeWindows(ScalarFunction):
-    """(window end, labels, one ARRAY<BYTES> of sketches a judge) -> the verdicts of the window, as JSON texts."""
+    """(window end, series, ARRAY<BYTES> of bundles) -> the verdicts of the window, as JSON texts."""
 
     def __init__(self, judges: Sequence[WindowJudge]) -> None:
         self.judges = tuple(judges)
 
-    def eval(self, window_ends: "pd.Series[pd.Timestamp]", *columns: "pd.Series[object]") -> "pd.Series[object]":
-        """Series of TIMESTAMP(3), STRING (each label) and ARRAY<BYTES> (each judge) to a Series of ARRAY<STRING>."""
-        rows = zip(window_ends.astype("datetime64[ms]").astype("int64"), *columns, strict=True)
-        return pd.Series([self._verdicts(int(end_ms), row) for end_ms, *row in rows], dtype=object)
+    def eval(
+        self, window_ends: "pd.Series[pd.Timestamp]", series: "pd.Series[str]", windows: "pd.Series[object]"
+    ) -> "pd.Series[object]":
+        """Series of TIMESTAMP(3), STRING and ARRAY<BYTES> to a Series of ARRAY<STRING>."""
+        rows = zip(window_ends.astype("datetime64[ms]").astype("int64"), series, windows, strict=True)
+        return pd.Series([self._verdicts(int(end_ms), *row) for end_ms, *row in rows], dtype=object)
 
-    def _verdicts(self, window_end_ms: int, row: Sequence[object]) -> list[str]:
-        labels = [str(label) for label in row[: -len(self.judges)]]
-        sketches = row[-len(self.judges) :]
+    def _verdicts(self, window_end_ms: int, series: str, bundles: Sequence[bytes]) -> list[str]:
+        labels = orjson.loads(series)
+        sketches = zip(*map(unbundle, bundles), strict=True)
         return [
             verdict.to_json().decode()
             for judge, of_judge in zip(self.judges, sketches, strict=True)
-            for verdict in judge.judge(labels, window_end_ms, of_judge)  # type: ignore[arg-type]
+            for verdict in judge.judge(labels, window_end_ms, of_judge)
         ]
-
-
-class FetchLost(ScalarFunction):
-    """Columns of `LostRequest` -> the dead letters (ARRAY<BYTES>) of the request and of what was skipped before it."""
-
-    def __init__(self, kafka_settings: Mapping[str, str], topic: str) -> None:
-        self.kafka_settings, self.topic = dict(kafka_settings), topic
-        self.records: KafkaRecords | None = None
-
-    def close(self) -> None:
-        """Give the connection back."""
-        if self.records is not None:
-            self.records.close()
-
-    def eval(self, *columns: "pd.Series[object]") -> "pd.Series[object]":
-        """Series of INT, BIGINT, BIGINT, STRING, STRING, STRING to a Series of ARRAY<BYTES>."""
-        if self.records is None:  # connected late: most jobs lose no request
-            self.records = KafkaRecords(self.kafka_settings, self.topic)
-        lost = [LostRequest.from_columns(*row) for row in zip(*columns, strict=True)]
-        records = self.records.read([place for request in lost for place in request.places])
-        return pd.Series([list(request.dead_letters(records, self.topic)) for request in lost], dtype=object)

@@ -9,7 +9,8 @@ CREATE TEMPORARY TABLE otlp_spans (
 ) WITH (
   {source}
 );
-CREATE TEMPORARY TABLE requests (trace_id STRING, request STRING) WITH (
+-- The event time once more, for readers that want it before they parse.
+CREATE TEMPORARY TABLE requests (trace_id STRING, request STRING, headers MAP<STRING, BYTES> METADATA) WITH (
   {requests}
 );
 CREATE TEMPORARY TABLE dead_letters (topic STRING, letter BYTES) WITH (
@@ -72,9 +73,14 @@ SELECT proctime, '{kind_waiting}', -n FROM joined
 UNION ALL
 SELECT proctime, kind, n FROM joined;
 INSERT INTO requests
-SELECT SUBSTRING(line, {span_key_at}, {trace_id_length}), SUBSTRING(line, {payload_at}) FROM numbered WHERE line_kind = 'R' AND copy_number = 1
-UNION ALL
-SELECT trace_id, request FROM joined WHERE kind = '{kind_requests}';
+SELECT trace_id, request, MAP['{event_time_header}', CAST(event_time_ms AS BYTES)]
+FROM (
+  SELECT SUBSTRING(line, {span_key_at}, {trace_id_length}) AS trace_id, SUBSTRING(line, {payload_at}) AS request,
+    SUBSTRING(line, {time_at}, {time_length}) AS event_time_ms
+  FROM numbered WHERE line_kind = 'R' AND copy_number = 1
+  UNION ALL
+  SELECT trace_id, request, JSON_VALUE(request, '$.event_time_ms') FROM joined WHERE kind = '{kind_requests}'
+);
 INSERT INTO dead_letters
 SELECT topic, dead_letter(line, topic, `partition`, `offset`, timestamp_ms)
 FROM judged WHERE line_kind = 'D' OR is_late;

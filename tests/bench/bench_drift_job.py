@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 from infra.follow import follow
 from jobs.monitors import load_monitors
 from schemas.model_card import CARDS_FOLDER
+from schemas.requests import event_time_header
 from tests.bench.engines import Engines, engines
 from tests.bench.report import Row, at_least, print_table
 from tests.bench.trace_requests import TraceRequest, shifted, trace_requests
@@ -44,7 +45,12 @@ def load(bench: Engines, prefix: str, requests: Iterator[TraceRequest]) -> None:
     for request in requests:
         while True:
             try:
-                producer.produce(prefix + "requests", request.value, request.trace_id)
+                producer.produce(
+                    prefix + "requests",
+                    request.value,
+                    request.trace_id,
+                    headers=[event_time_header(request.event_time_ms)],
+                )
                 break
             except BufferError:
                 producer.poll(0.1)

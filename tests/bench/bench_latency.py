@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from infra.follow import follow
 from infra.replay import ReplayPlan, replay
 from jobs.kafka_client import KafkaClient
+from schemas.requests import event_time_header
 from schemas.times import epoch_ms
 from tests.bench.bench_drift_job import FEATURES, write_monitors
 from tests.bench.engines import Engines, engines
@@ -65,8 +66,8 @@ def send_requests(bench: Engines, prefix: str, like: list[TraceRequest]) -> None
     start, sent = time.time(), 0
     while (elapsed := time.time() - start) < SECONDS:
         for trace_id, body in (next(bodies) for _ in range(round(elapsed * RATE_PER_SECOND) - sent)):
-            body["event_time_ms"] = int(time.time() * 1000)
-            producer.produce(prefix + "requests", orjson.dumps(body), trace_id)
+            body["event_time_ms"] = now_ms = int(time.time() * 1000)
+            producer.produce(prefix + "requests", orjson.dumps(body), trace_id, headers=[event_time_header(now_ms)])
             sent += 1
         producer.poll(0)
         time.sleep(TICK_SECONDS)

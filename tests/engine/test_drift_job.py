@@ -18,6 +18,7 @@ from infra.follow import follow
 from jobs.kafka_client import KafkaClient
 from jobs.monitors import Monitors, load_monitors
 from schemas.books import drift_open
+from schemas.requests import EVENT_TIME_HEADER, event_time_header
 from schemas.times import epoch_ms
 from tests.drift_files import monitor, write_files
 from tests.oracle import Expected, ExpectedVerdict, TopicRecord, expected
@@ -91,6 +92,15 @@ def stream(seed: int) -> Iterator[bytes | None]:
             yield orjson.dumps({"event_time_ms": BAD_TIMES[number // 300]} | values(rng))
 
 
+def headers(value: bytes | None) -> list[tuple[str, bytes]]:
+    """What the ingest job would give half of the requests; others come from writers that know of no header."""
+    try:
+        event_time_ms = orjson.loads(value or b"")["event_time_ms"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return [(EVENT_TIME_HEADER, b"\xff")]
+    return [event_time_header(event_time_ms)] if len(value or b"") % 2 else []
+
+
 def send(broker: Broker) -> list[TopicRecord]:
     """Send both partitions in transactions, one of them aborted, and return what a reader of committed records gets."""
     producer = Producer(
@@ -108,7 +118,9 @@ def send(broker: Broker) -> list[TopicRecord]:
         producer.begin_transaction()
         for partition, content in enumerate(streams):
             for value in content[chunk : chunk + 150]:
-                producer.produce(PREFIX + "requests", value, partition=partition, on_delivery=keep)
+                producer.produce(
+                    PREFIX + "requests", value, partition=partition, headers=headers(value), on_delivery=keep
+                )
         producer.commit_transaction(30)
         if chunk == 300:
             producer.begin_transaction()

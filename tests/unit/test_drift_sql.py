@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from infra.paths import jars
-from jobs.drift import OPTIONS, build, validate
-from jobs.drift_sql import drift_statements
+from jobs.drift import build, validate
+from jobs.drift_sql import drift_statements, front_statements
 from jobs.flink_environment import open_environment
+from jobs.request_slices import OPTIONS
 from tests.drift_files import monitor, write_files
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "drift"
@@ -32,13 +33,14 @@ def arguments(tmp_path: Path) -> list[str]:
 
 def test_statements_as_committed(arguments: list[str]) -> None:
     _, settings, monitors = validate(arguments)
-    found = ";\n\n".join(drift_statements(settings, monitors)) + ";\n"
+    statements = front_statements(settings, monitors) + drift_statements(settings, monitors)
+    found = ";\n\n".join(statements) + ";\n"
     assert found == (GOLDEN / "statements.sql").read_text()
 
 
 def test_until_now_bounds_the_source_alone(arguments: list[str]) -> None:
     _, settings, monitors = validate(arguments)
-    endless, bounded = drift_statements(settings, monitors), drift_statements(settings, monitors, until_now=True)
+    endless, bounded = front_statements(settings, monitors), front_statements(settings, monitors, until_now=True)
     changed = [statement for statement in bounded if statement not in endless]
     assert len(changed) == 1
     assert "'scan.bounded.mode' = 'latest-offset'" in changed[0]
@@ -50,10 +52,17 @@ def test_one_source_and_one_copy_of_everything_shared(arguments: list[str]) -> N
     _, settings, monitors = validate(arguments)
     connectors = ";".join(jar.as_uri() for jar in jars("flink"))
     _, table_env = open_environment(settings, "drift", OPTIONS | {"pipeline.jars": connectors})
-    plan = build(table_env, settings, monitors).explain().split("== Optimized Execution Plan ==")[1]
-    for shared in ("TableSourceScan(", "OverAggregate(", "fetch_lost(", "sketch_0_0(", "judge_0(", "judge_1("):
+    plan = optimized(build(table_env, settings, monitors).explain())
+    for shared in ("TableSourceScan(", "sketch_0(", "judge_0(", "judge_1("):
         assert plan.count(shared) == 1, shared
-    assert "CURRENT_WATERMARK" in plan
-    below_arrival = plan.split("OverAggregate(")[1].split("\n\n")[0]
-    assert "CURRENT_WATERMARK" not in below_arrival
     assert plan.count("Sink(") == 3
+    # Up to here it passes through a DataStream, which readers share.
+    taken = optimized(table_env.from_path("taken_once").explain())
+    for once in ("TableSourceScan(", "OverAggregate(", "take_requests("):
+        assert taken.count(once) == 1, once
+    assert "CURRENT_WATERMARK" in taken
+    assert "CURRENT_WATERMARK" not in taken.split("OverAggregate(")[1]
+
+
+def optimized(explained: str) -> str:
+    return explained.split("== Optimized Execution Plan ==")[1]

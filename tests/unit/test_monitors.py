@@ -22,7 +22,7 @@ def test_defaults_are_filled_in(tmp_path: Path) -> None:
     assert (checked.window_ms, checked.slide_ms, checked.shards) == (60_000, 20_000, 1)
     tokens, _ = checked.judges
     assert isinstance(tokens, ReferenceKs)
-    assert checked.fields == ("input_tokens", "attributes.temperature")
+    assert tuple(given.field for given in checked.inputs) == ("input_tokens", "attributes.temperature")
     assert (tokens.alpha, tokens.min_effect, tokens.min_samples, tokens.method) == (0.01, 0.05, 100, "asymptotic")
     assert tokens.reference.n == 700
     assert tokens.frame.model_card_digest == load_model_card(tmp_path / CARD).digest
@@ -63,16 +63,39 @@ def test_the_config_digest_is_of_what_a_verdict_depends_on(tmp_path: Path) -> No
     assert len({ours, *other}) == 6
 
 
+PSI = {"test": "psi", "field": "input_tokens", "threshold": 0.25}
+LIMIT = {"test": "limit", "field": "input_tokens", "figure": "mean"}
+EMBEDDING = {"test": "embedding", "field": "prompt_embedding", "reference": "nowhere.json"}
 WRONG_MONITORS = [
     ({"name": None}, "monitors[0].name", "is missing", "Every monitor needs it"),
     ({"name": ""}, "monitors[0].name", "'' is no text", "Write a name"),
     ({"features": ["inptu_tokens"]}, "monitors[0].features[0]", "is no field", "Did you mean input_tokens?"),
-    ({"features": ["model"]}, "monitors[0].features[0]", "is no number but STRING", "Use input_tokens"),
-    ({"features": ["is_error"]}, "monitors[0].features[0]", "is no number but BOOLEAN", "Use input_tokens"),
-    ({"features": ["event_time_ms"]}, "monitors[0].features[0]", "is an instant", "Use input_tokens"),
+    ({"features": ["model"]}, "monitors[0].features[0]", "has no model", "slacktide reference build"),
+    ({"features": ["trace_id"]}, "monitors[0].features[0]", "names one request", "input_tokens"),
+    ({"features": ["prompt_embedding"]}, "monitors[0].features[0]", "neither a number nor a category", "input_tokens"),
+    ({"features": ["event_time_ms"]}, "monitors[0].features[0]", "is an instant", "input_tokens"),
     ({"features": ["attributes."]}, "monitors[0].features[0]", "is no field", "and attributes.NAME"),
-    ({"features": ["end_to_end_seconds"]}, "monitors[0].features[0]", "has no end_to_end_seconds", "It has attributes"),
-    ({"features": []}, "monitors[0].features", "is empty", "at least one numeric field"),
+    (
+        {"features": ["end_to_end_seconds"]},
+        "monitors[0].features[0]",
+        "has no end_to_end_seconds",
+        "It has: attributes",
+    ),
+    ({"features": []}, "monitors[0].features", "is empty", "at least one field"),
+    ({"slices": ["modle"]}, "monitors[0].slices[0]", "is no field", "Did you mean model?"),
+    ({"slices": ["model"]}, "monitors[0].slices", "a label of every series already", "Leave it out"),
+    ({"findings": ["nul_rate"]}, "monitors[0].findings.0", "is no finding", "Did you mean null_rate?"),
+    ({"findings": ["range", "range"]}, "monitors[0].findings.1", "stands twice", "Name it once"),
+    ({"findings": [{"range": {"max_shar": 1}}]}, "monitors[0].findings.0.range.max_shar", "not a known", "max_share"),
+    ({"tests": ["psi"]}, "monitors[0].tests[0].test", "is no test", "Did you mean psi?"),
+    ({"tests": [{"test": "psy"}]}, "monitors[0].tests[0].test", "is no test", "Did you mean psi?"),
+    ({"tests": [{"test": "psi"}]}, "monitors[0].tests[0].field", "is missing", "Every monitor needs it"),
+    ({"tests": [PSI | {"field": "modl"}]}, "monitors[0].tests[0].field", "is no field", "Did you mean model?"),
+    ({"tests": [LIMIT]}, "monitors[0].tests[0]", "needs one of below", "below: 0.85"),
+    ({"tests": [LIMIT | {"below": 1, "above": 2}]}, "monitors[0].tests[0]", "needs one of below", "below: 0.85"),
+    ({"tests": [LIMIT | {"change": 0}]}, "monitors[0].tests[0]", "no limit is", "docs/monitors.md"),
+    ({"tests": [{"test": "version_semantics"}]}, "monitors[0].tests[0]", "at least one of", "docs/monitors.md"),
+    ({"tests": [EMBEDDING]}, "monitors[0].tests[0].reference", "nowhere.json", "Build the reference"),
     ({"features": "input_tokens"}, "monitors[0].features", "is no list", "one `- ...` a line"),
     ({"features": ["input_tokens"] * 2}, "monitors[0].features", "stands twice", "Name it once"),
     ({"group_by": ["modle"]}, "monitors[0].group_by[0]", "is no field", "Did you mean model?"),

@@ -1,0 +1,317 @@
+"""From a monitor's fields to what judges its windows: its features with their findings, then its further tests.
+
+docs/monitors.md describes every field. A test's own parameters are part of the configuration digest of its verdicts,
+and of no other's.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import orjson
+
+from jobs.kafka_client import ConfigurationError
+from jobs.yaml_fields import (
+    REQUIRED,
+    Check,
+    Place,
+    at_least_one,
+    fields_of,
+    finite_number,
+    list_of_texts,
+    nearest,
+    one_of,
+    optional,
+    strictly_between_0_and_1,
+    text,
+    zero_up_to_1,
+)
+from schemas.ids import content_digest
+from schemas.requests import FieldType, request_fields
+from udfs.judging.binned import BinnedCategories, BinnedNumbers
+from udfs.judging.embedding import EmbeddingJudge, EmbeddingPolicy
+from udfs.judging.fixed_limit import Figure, FixedLimit, Limit, reference_figure
+from udfs.judging.frame import Frame
+from udfs.judging.new_category import NewCategory
+from udfs.judging.null_rate import NullRate
+from udfs.judging.range import Range
+from udfs.judging.reference_categories import TESTS as CATEGORY_TESTS
+from udfs.judging.reference_categories import ReferenceCategories
+from udfs.judging.reference_divergence import DivergencePolicy, ReferenceDivergence
+from udfs.judging.reference_divergence import Test as Divergence
+from udfs.judging.reference_ks import ReferenceKs
+from udfs.judging.stream_pair import PairPolicy
+from udfs.judging.transform_mismatch import MismatchPolicy, TransformMismatch
+from udfs.judging.two_streams import TwoStreams
+from udfs.judging.unmonitored import Unmonitored
+from udfs.judging.version_semantics import VersionSemantics
+from udfs.judging.window_judge import WindowJudge
+from udfs.judging.with_findings import WithFindings
+from udfs.references.embedding_reference import EmbeddingReference
+from udfs.references.errors import ReferenceProfileError
+from udfs.references.profile import ReferenceProfile
+from udfs.slicing.fields import ATTRIBUTE, ATTRIBUTE_NAMES
+from udfs.versions.version_limits import ConfidenceShiftLimit, ConsistencyLimit, DivergenceLimit
+
+FINDINGS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
+    "null_rate": {"alpha": (strictly_between_0_and_1, 0.01), "min_effect": (zero_up_to_1, 0.02)},
+    "range": {"max_share": (zero_up_to_1, 0.01)},
+    "new_category": {"max_share": (zero_up_to_1, 0.01)},
+    "transform_mismatch": {},
+    "unmonitored_feature": {"max_share": (zero_up_to_1, 0.05), "known": (list_of_texts, [])},
+}
+_SAMPLES = {"min_samples": (at_least_one, 100)}
+_KS_PAIR = {"alpha": (strictly_between_0_and_1, 0.01), "min_effect": (zero_up_to_1, 0.05)}
+_FIELD = {"field": (text, REQUIRED)}
+_DIVERGENCE = _FIELD | {"threshold": (finite_number, REQUIRED), "min_samples": (at_least_one, 200)}
+TESTS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
+    **dict.fromkeys(get_args(Divergence), _DIVERGENCE),
+    "two_streams": _FIELD | _KS_PAIR | _SAMPLES | {"split_by": (text, REQUIRED), "baseline": (optional(text), None)},
+    "limit": _FIELD
+    | _SAMPLES
+    | {
+        "figure": (one_of(get_args(Figure)), REQUIRED),
+        "q": (strictly_between_0_and_1, 0.5),
+        "below": (optional(finite_number), None),
+        "above": (optional(finite_number), None),
+        "change": (optional(finite_number), None),
+    },
+    "embedding": _FIELD
+    | _SAMPLES
+    | {
+        "reference": (text, REQUIRED),
+        "max_drop": (zero_up_to_1, 0.05),
+        "alpha": (strictly_between_0_and_1, 0.01),
+        "min_effect": (zero_up_to_1, 0.1),
+    },
+    "version_semantics": {
+        "agreement": (optional(text), None),
+        "kl_nats": (optional(text), None),
+        "js_bits": (optional(text), None),
+        "consistency_below": (strictly_between_0_and_1, 0.85),
+        "consistency_every": (at_least_one, 1000),
+        "confidence_shift_above": (finite_number, 0.32),
+        "js_above": (optional(finite_number), None),
+        "min_samples": (at_least_one, 100),
+    },
+}
+
+
+@dataclass(frozen=True)
+class MonitorContext:
+    """What judges of one monitor are made of: its checked fields, its reference, and the frame of its verdicts.
+
+    `effective` is what the ids of the monitor's verdicts depend on.
+    """
+
+    place: Place
+    fields: Mapping[str, Any]
+    profile: ReferenceProfile
+    frame: Frame
+    effective: Mapping[str, Any]
+
+    def framed(self, feature: str, own: Mapping[str, Any], reference_digest: str | None) -> Frame:
+        """Return the frame of a test with parameters of its own."""
+        digest = content_digest(orjson.dumps({**self.effective, **own}, option=orjson.OPT_SORT_KEYS))
+        return replace(self.frame, feature=feature, config_digest=digest, reference_digest=reference_digest)
+
+
+def judges_of(context: MonitorContext) -> tuple[WindowJudge, ...]:
+    """Return every judge of a monitor. Raises ConfigurationError naming file, field, problem and remedy."""
+    given = context.fields
+    findings = _findings(context.place.field("findings"), given["findings"])
+    judges: list[WindowJudge] = [
+        _feature_judge(context, context.place.field(f"features[{number}]"), feature, findings)
+        for number, feature in enumerate(given["features"])
+    ]
+    if "unmonitored_feature" in findings:
+        judges.append(_unmonitored(context, findings["unmonitored_feature"]))
+    for number, body in enumerate(given["tests"]):
+        judges.append(_test_judge(context, context.place.field(f"tests[{number}]"), body))
+    return tuple(judges)
+
+
+def is_category(field: str) -> bool:
+    """Whether a field of a request is judged by its categories rather than as a number."""
+    kinds = {found.name: found.type for found in request_fields()}
+    return kinds.get(field) in {FieldType.STRING, FieldType.BOOL}
+
+
+def _findings(place: Place, given: list[Any]) -> dict[str, dict[str, Any]]:
+    """The findings asked for: a name each, or a mapping of one name to its parameters."""
+    found: dict[str, dict[str, Any]] = {}
+    for number, entry in enumerate(given):
+        at = place.field(str(number))
+        body = entry if isinstance(entry, dict) else {entry: {}}
+        if len(body) != 1:
+            at.refuse("is no finding", "Write a name, or `name: {parameter: value}`")
+        ((name, parameters),) = body.items()
+        if name not in FINDINGS:
+            at.refuse(f"{name!r} is no finding", nearest(str(name), FINDINGS))
+        if name in found:
+            at.refuse(f"{name} stands twice", "Name it once")
+        found[str(name)] = fields_of(at.field(str(name)), parameters or {}, FINDINGS[name])
+    return found
+
+
+def _feature_judge(context: MonitorContext, place: Place, field: str, findings: Mapping[str, Any]) -> WindowJudge:
+    """The main test of one feature, with those findings that can be made of it."""
+    given = context.fields
+    common = {"field": field, "min_samples": given["min_samples"]}
+    frame = replace(context.frame, feature=field)
+
+    def own(name: str) -> dict[str, Any]:
+        return {"frame": context.framed(field, {"finding": name} | findings[name], context.profile.digest)} | common
+
+    beside: list[WindowJudge] = []
+    nulls: dict[str, Any] = {}
+    if is_category(field):
+        categories = _asked(place, context, field, context.profile.categories)
+        main: Any = ReferenceCategories(
+            **common,
+            frame=context.framed(field, {"test": given["category_test"]}, context.profile.digest),
+            reference=categories,
+            alpha=given["alpha"],
+            min_effect=given["min_effect"],
+            test=given["category_test"],
+        )
+        nulls = {"reference_n": categories.n_raw - categories.n_null, "reference_null": categories.n_null}
+        if "new_category" in findings:
+            beside.append(NewCategory(**own("new_category"), reference=categories, **findings["new_category"]))
+    else:
+        ranks = _asked(place, context, field, context.profile.feature)
+        stored = context.profile.features[field]
+        policy = {name: given[name] for name in ("alpha", "min_effect", "method")}
+        main = ReferenceKs(**common, frame=frame, reference=ranks, **policy)
+        nulls = {"reference_n": stored.n_raw - stored.n_null, "reference_null": stored.n_null}
+        if "range" in findings:
+            ends = {"minimum": stored.minimum, "maximum": stored.maximum, "n_reference": nulls["reference_n"]}
+            beside.append(Range(**own("range"), **ends, **findings["range"]))
+        if "transform_mismatch" in findings:
+            mismatch = own("transform_mismatch")
+            minimum = MismatchPolicy(min_samples=mismatch.pop("min_samples"))
+            beside.append(TransformMismatch(**mismatch, points=stored.points, policy=minimum))
+    looks = (NullRate(**own("null_rate"), **nulls, **findings["null_rate"]),) if "null_rate" in findings else ()
+    return WithFindings(main, looks, tuple(beside)) if looks or beside else main
+
+
+def _unmonitored(context: MonitorContext, parameters: Mapping[str, Any]) -> WindowJudge:
+    watched = {f.removeprefix(ATTRIBUTE) for f in context.fields["features"] if f.startswith(ATTRIBUTE)}
+    watched |= {
+        str(body["field"]).removeprefix(ATTRIBUTE)
+        for body in context.fields["tests"]
+        if isinstance(body, dict) and str(body.get("field", "")).startswith(ATTRIBUTE)
+    }
+    return Unmonitored(
+        frame=context.framed(ATTRIBUTE_NAMES, {"finding": "unmonitored_feature", **parameters}, None),
+        field=ATTRIBUTE_NAMES,
+        watched=frozenset(watched),
+        known=frozenset(parameters["known"]),
+        max_share=parameters["max_share"],
+        min_samples=1,
+    )
+
+
+def _asked(place: Place, context: MonitorContext, field: str, ask: Callable[[str], Any]) -> Any:
+    """What the reference profile has of a field."""
+    try:
+        return ask(field)
+    except ReferenceProfileError as error:
+        remedy = f"{error.remedy} Build one with `slacktide reference build`"
+        place.refuse(f"reference {context.fields['reference']} has no {field}", remedy)
+
+
+def _test_judge(context: MonitorContext, place: Place, body: Any) -> WindowJudge:
+    if not isinstance(body, dict) or body.get("test") not in TESTS:
+        found = body.get("test") if isinstance(body, dict) else body
+        place.field("test").refuse(f"{found!r} is no test", nearest(str(found), TESTS))
+    name = str(body["test"])
+    given = fields_of(place, {key: value for key, value in body.items() if key != "test"}, TESTS[name])
+    for key in ("field", "split_by", "agreement", "kl_nats", "js_bits"):
+        if given.get(key):
+            _check_known(place.field(key), given[key])
+    build = _BUILDERS.get(name, _divergence)
+    try:
+        return build(context, place, {"test": name} | given)
+    except ConfigurationError:
+        raise
+    except ValueError as error:
+        place.refuse(str(error), "See docs/monitors.md for what this test takes")
+
+
+def _check_known(place: Place, field: str) -> None:
+    names = [found.name for found in request_fields()]
+    if field not in names and not (field.startswith(ATTRIBUTE) and field != ATTRIBUTE):
+        place.refuse(f"{field!r} is no field of a request", nearest(field, names, f" and {ATTRIBUTE}NAME"))
+
+
+def _divergence(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
+    field, at = given["field"], place.field("field")
+    binned: Any
+    if is_category(field):
+        binned = BinnedCategories(_asked(at, context, field, context.profile.categories).counts)
+    else:
+        binned = BinnedNumbers(_asked(at, context, field, context.profile.feature))
+    policy = DivergencePolicy(given["test"], given["threshold"], given["min_samples"])
+    frame = context.framed(f"{given['test']}({field})", given, context.profile.digest)
+    return ReferenceDivergence(frame, field, binned, policy)
+
+
+def _two_streams(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
+    policy = PairPolicy(given["alpha"], given["min_effect"], given["min_samples"])
+    frame = context.framed(given["field"], given, None)
+    return TwoStreams(frame, given["field"], given["split_by"], policy, given["baseline"])
+
+
+def _limit(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
+    sides = [side for side in ("below", "above", "change") if given[side] is not None]
+    if len(sides) != 1:
+        place.refuse("needs one of below, above, change", "Write the one that is wrong: `below: 0.85`")
+    reference_digest = None
+    if given["change"] is None:
+        limit = Limit(given[sides[0]], sides[0])  # type: ignore[arg-type]  # below or above
+    else:
+        _asked(place.field("field"), context, given["field"], context.profile.feature)
+        points = context.profile.features[given["field"]].points
+        limit = Limit.changed_by(reference_figure(points, given["figure"], given["q"]), given["change"])
+        reference_digest = context.profile.digest
+    frame = context.framed(given["field"], given, reference_digest)
+    return FixedLimit(frame, given["field"], given["figure"], limit, given["min_samples"], given["q"])
+
+
+def _embedding(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
+    try:
+        reference = EmbeddingReference.load(place.relative(given["reference"]))
+    except ReferenceProfileError as error:
+        place.field("reference").refuse(f"{given['reference']}: {error.field}: {error.problem}", error.remedy)
+    own = {key: value for key, value in given.items() if key != "reference"}
+    policy = EmbeddingPolicy(
+        max_drop=given["max_drop"],
+        min_samples=given["min_samples"],
+        alpha=given["alpha"],
+        min_effect=given["min_effect"],
+    )
+    frame = context.framed(f"mean_cosine({given['field']})", own, reference.digest)
+    return EmbeddingJudge(frame, given["field"], reference, policy)
+
+
+def _version_semantics(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
+    divergence = None if given["js_above"] is None else DivergenceLimit(given["js_above"], given["min_samples"])
+    return VersionSemantics(
+        context.framed("version_semantics", given, None),
+        agreement=given["agreement"],
+        kl_nats=given["kl_nats"],
+        js_bits=given["js_bits"],
+        consistency=ConsistencyLimit(given["consistency_below"], given["consistency_every"]),
+        confidence_shift=ConfidenceShiftLimit(given["confidence_shift_above"], min_samples=given["min_samples"]),
+        divergence=divergence,
+    )
+
+
+_BUILDERS: Mapping[str, Callable[[MonitorContext, Place, dict[str, Any]], WindowJudge]] = {
+    "two_streams": _two_streams,
+    "limit": _limit,
+    "embedding": _embedding,
+    "version_semantics": _version_semantics,
+}
+CATEGORY_TEST_NAMES = tuple(CATEGORY_TESTS)

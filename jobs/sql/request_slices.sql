@@ -1,0 +1,42 @@
+CREATE TEMPORARY TABLE requests (
+  request BYTES,
+  `partition` INT NOT NULL METADATA VIRTUAL,
+  `offset` BIGINT NOT NULL METADATA VIRTUAL,
+  `timestamp` TIMESTAMP_LTZ(3) NOT NULL METADATA VIRTUAL,
+  headers MAP<STRING, BYTES> METADATA VIRTUAL,
+  proctime AS PROCTIME(),
+-- All that the JVM reads of a request; 1970 where there is none.
+  event_time AS COALESCE({seen_time}, TO_TIMESTAMP_LTZ(0, 3)),
+-- A clock that runs ahead must not make other requests late.
+  WATERMARK FOR event_time AS LEAST(event_time, `timestamp`) - {watermark_bound}
+) WITH (
+  {requests}
+);
+CREATE TEMPORARY TABLE verdicts (series_key STRING, verdict STRING) WITH (
+  {verdicts}
+);
+CREATE TEMPORARY TABLE dead_letters (topic STRING, letter BYTES) WITH (
+  {dead_letters}
+);
+CREATE TEMPORARY TABLE books (job STRING, kind STRING, monitor STRING, `count` BIGINT, window_end_ms BIGINT) WITH (
+  {books}
+);
+-- The newest event time of the partition so far lives in keyed state, so lateness is judged alike after a restart, when
+-- CURRENT_WATERMARK is null for a while.
+CREATE TEMPORARY VIEW placed AS
+SELECT request, `partition`, `offset`, `timestamp`, event_time, MAX(LEAST(event_time, `timestamp`)) OVER (
+  PARTITION BY `partition` ORDER BY proctime ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS newest_time
+FROM requests;
+-- The condition always holds. Without it the planner would move CURRENT_WATERMARK to the source, where it is that of
+-- one source task alone.
+CREATE TEMPORARY VIEW taking AS
+SELECT `offset`, event_time,
+  take_requests(request, `partition`, `offset`, `timestamp`, event_time, newest_time, CURRENT_WATERMARK(event_time)) AS found
+FROM placed
+WHERE newest_time >= TO_TIMESTAMP_LTZ(-86400000, 3);
+-- Few rows are left: one a batch, series and slice. It passes through a DataStream (jobs/request_slices.py), so that there is
+-- one copy of all that is before it.
+CREATE TEMPORARY VIEW taken_once AS
+SELECT `offset`, event_time, found.series, found.packets, found.sizes, found.letters, found.counts
+FROM taking
+WHERE found.sizes IS NOT NULL OR found.letters IS NOT NULL OR found.counts IS NOT NULL;

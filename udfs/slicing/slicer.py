@@ -1,0 +1,218 @@
+"""A batch of records of topic `requests` -> packets for the slices of every monitor, dead letters, and counts.
+
+What the engine knows of a record it takes from the bytes: its event time, by a pattern, for the watermark. Here the
+record is parsed, and one whose own event time is another is refused, so both always speak of the same instant.
+
+Cost: about 4 microseconds a record of 1 kB with 4 fields watched, most of it parsing. Memory: O(batch).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from schemas.dead_letters import WHOLE_MESSAGE, Reason, dead_letter_record
+from udfs.judging.window_judge import Input, Values
+from udfs.slicing.body import Body, decoder
+from udfs.slicing.fields import Bodies, column, field_of, raw_values, text
+from udfs.slicing.packets import pack
+
+NO_TIME_MS = -1
+Instants = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SlicePlan:
+    """How one monitor cuts requests: a slice holds `slide_ms` of one series, in `shards` parts by offset."""
+
+    monitor: str
+    group_by: tuple[str, ...]
+    slide_ms: int
+    shards: int
+    inputs: tuple[Input, ...]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records of topic `requests` in the order they came, a column each.
+
+    Instants are int64 epoch milliseconds. `seen_ms` is the event time that the engine found, 0 where it found none;
+    `newest_ms` the newest such of the record's partition so far, the record with it, none later than its Kafka
+    timestamp; `watermark_ms` the job's watermark, `NO_TIME_MS` where there is none yet.
+    """
+
+    values: Sequence[bytes | None]
+    partitions: Sequence[int]
+    offsets: NDArray[np.int64]
+    timestamps_ms: Instants
+    seen_ms: Instants
+    newest_ms: Instants
+    watermark_ms: Instants
+
+
+@dataclass(frozen=True)
+class Packet:
+    """`n` requests of one part of a slice; `row` is the batch's last record among them."""
+
+    row: int
+    series: str
+    n: int
+    data: bytes
+
+
+@dataclass
+class Taken:
+    """What came of a batch: packets a monitor, dead letters a record, and how many were late for each monitor."""
+
+    packets: list[list[Packet]]
+    late: list[int]
+    letters: dict[int, bytes] = field(default_factory=dict)
+    n_dead: int = 0
+
+
+@dataclass(frozen=True)
+class RequestSlicer:
+    """Takes batches apart for all monitors of `job`.
+
+    A request is late for a monitor when its slice had closed: slice end - 1 ms <= newest event time of its partition -
+    `watermark_bound_ms`, or <= the job's watermark (which can be ahead only after the partition was idle).
+    """
+
+    job: str
+    plans: tuple[SlicePlan, ...]
+    topic: str
+    watermark_bound_ms: int
+    max_skew_ms: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields of a request that the plans want, in a fixed order."""
+        wanted = {field_of(given.field) for plan in self.plans for given in plan.inputs}
+        return tuple(sorted(wanted.union(*(plan.group_by for plan in self.plans))))
+
+    def take(self, batch: Batch) -> Taken:
+        """Return what came of `batch`: each record is in one packet of each monitor, or late for it, or dead.
+
+        Depends on nothing but the batch. Never raises on any bytes.
+        """
+        taken = Taken(packets=[[] for _ in self.plans], late=[0] * len(self.plans))
+        bodies, rows = self._usable(batch, taken)
+        taken.n_dead = len(taken.letters)
+        event_ms = batch.seen_ms[rows]
+        late_for: dict[int, list[str]] = {}
+        columns: dict[Input, Values] = {}
+        for number, plan in enumerate(self.plans):
+            last_ms = event_ms - event_ms % plan.slide_ms + plan.slide_ms - 1
+            late = (last_ms <= batch.newest_ms[rows] - self.watermark_bound_ms) | (last_ms <= batch.watermark_ms[rows])
+            for position in np.flatnonzero(late).tolist():
+                late_for.setdefault(int(rows[position]), []).append(plan.monitor)
+            taken.late[number] = int(late.sum())
+            for given in plan.inputs:
+                if given not in columns:
+                    columns[given] = column(bodies, given)
+            groups = _groups(plan, bodies, batch.offsets[rows], event_ms, np.flatnonzero(~late))
+            for series, members in groups:
+                data = pack(plan.inputs, [_chosen(columns[given], members) for given in plan.inputs])
+                taken.packets[number].append(Packet(int(rows[members[-1]]), series, len(members), data))
+        for row, monitors in late_for.items():
+            detail = f"its slice had closed for {', '.join(monitors)}"
+            taken.letters[row] = self._letter(batch, row, Reason.LATE, detail, int(batch.seen_ms[row]))
+        return taken
+
+    def _usable(self, batch: Batch, taken: Taken) -> tuple[Bodies, NDArray[np.int64]]:
+        """Return the bodies that can be used and their rows; the others become dead letters."""
+        bodies: list[Body] = []
+        rows: list[int] = []
+        decode = decoder(self.names).decode
+        in_time = (batch.seen_ms > 0) & (batch.seen_ms <= batch.timestamps_ms + self.max_skew_ms)
+        expected_ms = np.where(in_time, batch.seen_ms, NO_TIME_MS).tolist()
+        for row, (value, seen_ms) in enumerate(zip(batch.values, expected_ms, strict=True)):
+            try:
+                body = decode(value or b"")
+                if seen_ms == body.event_time_ms and seen_ms > 0:
+                    bodies.append(body)
+                    rows.append(row)
+                    continue
+            except (msgspec.DecodeError, RecursionError):
+                pass
+            taken.letters[row] = self._refused(batch, row)
+        return bodies, np.array(rows, dtype=np.int64)
+
+    def _refused(self, batch: Batch, row: int) -> bytes:
+        """Return the dead letter of a record that can't be used."""
+        value = batch.values[row]
+        if not value:
+            return self._letter(batch, row, Reason.NO_VALUE, "the record has no value")
+        try:
+            body = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return self._letter(batch, row, Reason.MALFORMED_JSON, "it is not JSON")
+        if not isinstance(body, dict):
+            return self._letter(batch, row, Reason.MALFORMED_JSON, "it is no JSON object")
+        event_ms = body.get("event_time_ms")
+        if isinstance(event_ms, bool) or not isinstance(event_ms, int) or event_ms <= 0:
+            detail = "event_time_ms is missing, not above 0 or no integer"
+            return self._letter(batch, row, Reason.BAD_TIME, detail)
+        if event_ms > int(batch.timestamps_ms[row]) + self.max_skew_ms:
+            detail = f"event_time_ms is more than {self.max_skew_ms // 60_000} minutes after the Kafka timestamp"
+            return self._letter(batch, row, Reason.CLOCK_SKEW, detail, event_ms)
+        detail = "event_time_ms stands twice, or is another in the record's header"
+        return self._letter(batch, row, Reason.BAD_TIME, detail, event_ms)
+
+    def _letter(self, batch: Batch, row: int, reason: Reason, detail: str, event_time_ms: int | None = None) -> bytes:
+        return dead_letter_record(
+            reason=reason,
+            detail=detail,
+            job=self.job,
+            topic=self.topic,
+            partition=int(batch.partitions[row]),
+            offset=int(batch.offsets[row]),
+            index=WHOLE_MESSAGE,
+            payload=batch.values[row] or b"",
+            kafka_timestamp_ms=int(batch.timestamps_ms[row]),
+            event_time_ms=event_time_ms,
+        )
+
+
+def _groups(
+    plan: SlicePlan, bodies: Bodies, offsets: NDArray[np.int64], event_ms: Instants, members: NDArray[np.int64]
+) -> Iterable[tuple[str, NDArray[np.int64]]]:
+    """Yield (series, positions in order) for each series, slice and shard among `members`."""
+    if not members.size:
+        return
+    labels, codes = _series(plan, bodies)
+    slices = event_ms[members] // plan.slide_ms
+    shards = offsets[members] % plan.shards
+    key = (codes[members] * plan.shards + shards) * (int(slices.max()) - int(slices.min()) + 1) + slices - slices.min()
+    order = np.argsort(key, kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+        yield labels[codes[members[part[0]]]], members[part]
+
+
+def _series(plan: SlicePlan, bodies: Bodies) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the names of the series there are, and for each request which is its own.
+
+    A series without a label is one of its own: the empty label.
+    """
+    if not plan.group_by:
+        return ["[]"], np.zeros(len(bodies), dtype=np.int64)
+    found: dict[tuple[str, ...], int] = {}
+    rows = zip(*(_labels(bodies, label) for label in plan.group_by), strict=True)
+    codes = [found.setdefault(row, len(found)) for row in rows]
+    return [orjson.dumps(row).decode() for row in found], np.array(codes, dtype=np.int64)
+
+
+def _labels(bodies: Bodies, label: str) -> list[str]:
+    values = raw_values(bodies, label)
+    if set(map(type, values)) == {str}:
+        return values
+    return [text(value) or "" for value in values]
+
+
+def _chosen(values: Values, members: NDArray[np.int64]) -> Values:
+    if isinstance(values, np.ndarray):
+        return values[members]
+    return [values[position] for position in members.tolist()]
