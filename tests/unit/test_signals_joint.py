@@ -176,6 +176,13 @@ def test_the_order_within_a_window_changes_nothing() -> None:
     assert len({followed([*order, decay(2, 0.0)])[0].to_json() for order in permutations(two)}) == 1
 
 
+def test_of_two_verdicts_on_one_window_one_stays_whatever_the_order() -> None:
+    """As when a monitor was edited: both configurations judge the window in which it was."""
+    both = [drift(1, -4.0), drift(1, -1.0, config_digest="sha256:c1")]
+    said = [followed([*order, drift(2, 0.0)])[0].to_json() for order in (both, both[::-1])]
+    assert said[0] == said[1]
+
+
 def test_a_window_is_closed_by_a_later_one_and_said_once() -> None:
     verdicts = [drift(1, -4.0), decay(1, 0.05), drift(2, -4.0), decay(2, 0.05), drift(3, -1.0)]
     said = followed(verdicts)

@@ -169,6 +169,14 @@ def test_a_lasting_step_is_not_absorbed_by_the_gate() -> None:
     assert drifted[-1] is False
 
 
+def test_an_unjudged_hour_ends_no_episode() -> None:
+    """By then the gate has caught up, so what came after would begin no episode of its own."""
+    steady = [0.02] * 60
+    said = followed(hourly([*steady, None, *steady[:3]]))
+    assert said[-1].evidence["gate"] >= said[-1].statistic
+    assert [verdict.drifted for verdict in said[-4:]] == [None, True, True, True]
+
+
 def test_the_gate_holds_back_what_the_day_before_had_too() -> None:
     """A busy time of day, every day alike: above the alarm threshold from 21 h on, above the P90 only from 22 h on.
 

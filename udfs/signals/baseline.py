@@ -57,7 +57,6 @@ class BaselineState:
     baseline: float | None = None
     learnt: tuple[float, ...] = ()
     last_learnt_end_ms: int | None = None
-    is_breached: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,13 +101,12 @@ class BaselineDrop:
             return after
         if before.baseline is None:
             return self._learnt(after, verdict, p50)
-        is_breached = drop is not None and drop > self.policy.max_drop
+        is_breached = drop is None or drop > self.policy.max_drop
         if is_breached or self.policy.adapt_tau_seconds is None:
-            return replace(after, is_breached=is_breached)
+            return after
         age_seconds = (verdict.window_end_ms - before.last_window_end_ms) / 1000
-        # An age with a breach in it is no time in which to learn.
-        share = 0.0 if before.is_breached else -math.expm1(-age_seconds / self.policy.adapt_tau_seconds)
-        return replace(after, baseline=before.baseline + (p50 - before.baseline) * share, is_breached=False)
+        share = -math.expm1(-age_seconds / self.policy.adapt_tau_seconds)
+        return replace(after, baseline=before.baseline + (p50 - before.baseline) * share)
 
     def _learnt(self, after: BaselineState, verdict: Verdict, p50: float) -> BaselineState:
         if after.last_learnt_end_ms is not None and verdict.window_start_ms < after.last_learnt_end_ms:
