@@ -53,7 +53,7 @@ class MismatchPolicy:
     claimed: tuple[str, ...] = ("unit", "min_max", "standardised", "not_min_max", "not_standardised", "affine")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TransformMismatch:
     """Judges whether an affine map explains how one numeric field differs from its reference.
 
