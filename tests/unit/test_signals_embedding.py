@@ -68,6 +68,8 @@ def test_the_reference_comes_back_from_its_file(reference: EmbeddingReference, t
     assert read.digest == reference.digest
     assert read.similarities == reference.similarities
     assert read.direction.tolist() == reference.direction.tolist()
+    holed = build_embedding_reference([[1.0], None, [0.0], [math.nan]], name="holed", source="a test")
+    assert EmbeddingReference.load(holed.save(tmp_path)).similarities.n_null == holed.similarities.n_null == 3
     again = build_embedding_reference(embeddings(2000, seed=1), name="chat", source="a test", created_at_ms=99)
     assert again.digest == reference.digest
 

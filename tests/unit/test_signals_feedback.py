@@ -238,6 +238,20 @@ def test_late_labels_count_in_the_windows_still_open() -> None:
     assert sum(v.evidence["n_late"] for v in too_late) == 1
 
 
+def test_a_label_too_late_for_any_window_opens_none() -> None:
+    score, state = FeedbackScore(FRAME, "helpful", POLICY), score_after_silence()
+    late = score.add(state, label("late", 0))
+    assert (late.labels, late.n_late, score.next_end_ms(late)) == ((), 1, None)
+
+
+def score_after_silence() -> FeedbackState:
+    score, state = FeedbackScore(FRAME, "helpful", POLICY), FeedbackState()
+    state = score.add(state, label("a", 0))
+    while (end_ms := score.next_end_ms(state)) is not None:
+        state, _ = score.close(state, ("m1",), end_ms)
+    return state
+
+
 def test_the_order_within_a_window_changes_nothing() -> None:
     labels = [
         label("a", 0, 0.1),
