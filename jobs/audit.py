@@ -27,7 +27,7 @@ from jobs.kafka_client import ConfigurationError
 from schemas.delta_tables import BATCHES
 
 POLL_SECONDS = 0.5
-STOP_SECONDS = 20.0
+STOP_SECONDS = 25.0
 _QUERY_ID = "sql.streaming.queryId"
 
 
@@ -156,8 +156,8 @@ def explained(error: Exception) -> str:
     text = str(error)
     if "data may have been lost" in text or "KAFKA_DATA_LOSS" in text:
         return (
-            "Kafka has deleted records, or a topic, before they were audited; nothing that is there is affected. "
-            "Start it with --accept-data-loss to go on with what there is."
+            "Kafka has deleted records, or a topic, before they were audited. Start the job with a new --checkpoint: "
+            "it reads all that is there, and what the tables hold already is not added again."
         )
     if "UnknownTopicOrPartition" in text:
         return "a topic is missing on the broker. Create the topics first (`slacktide up` does), then start it again."

@@ -11,7 +11,7 @@ from schemas.delta import DeltaTable
 from schemas.delta_tables import TOPIC_TABLES
 from schemas.model_card import ModelCard, ModelCardError, load_model_card
 
-LEAST_HEAP_MB = 400
+LEAST_HEAP_MB = 480  # below it Spark itself refuses to start
 COMMAND_LINE = "command line"
 
 EXAMPLES = """examples:
@@ -35,7 +35,6 @@ class AuditSettings:
     once: bool
     trigger_seconds: float
     max_records_per_batch: int
-    accept_data_loss: bool
     status_file: Path | None
     jars: tuple[Path, ...]
     master: str
@@ -56,7 +55,7 @@ class AuditSettings:
             "kafka.isolation.level": "read_committed",
             "groupIdPrefix": f"{self.topic_prefix}slacktide-audit",
             "maxOffsetsPerTrigger": str(self.max_records_per_batch),
-            "failOnDataLoss": "false" if self.accept_data_loss else "true",
+            "failOnDataLoss": "true",
         }
 
 
@@ -72,8 +71,7 @@ def parser() -> argparse.ArgumentParser:
     add("--model-card", nargs="+", default=[], metavar="FILE", help="model cards to put into table model_cards")
     add("--once", action="store_true", help="read what there is, then end")
     add("--trigger-seconds", type=float, default=10.0, help="from the start of a batch to the next (default: 10)")
-    add("--max-records-per-batch", type=int, default=20_000, help="bounds memory (default: 20000)")
-    add("--accept-data-loss", action="store_true", help="go on where Kafka deleted records before they were read")
+    add("--max-records-per-batch", type=int, default=10_000, help="bounds memory (default: 10000)")
     add("--status-file", type=Path, help="JSON file kept up to date with batches, totals and lag")
     add("--jars", type=Path, metavar="FOLDER", help="jars of Delta and the Kafka source (default: spark-submit's)")
     add("--master", default=DEFAULT_MASTER, help=f"Spark master (default: {DEFAULT_MASTER})")
@@ -98,7 +96,6 @@ def settings_from(argv: list[str] | None) -> AuditSettings:
         once=given.once,
         trigger_seconds=given.trigger_seconds,
         max_records_per_batch=given.max_records_per_batch,
-        accept_data_loss=given.accept_data_loss,
         status_file=given.status_file,
         jars=_jars(given.jars),
         master=given.master,

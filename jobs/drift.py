@@ -10,15 +10,17 @@ what counts as late, what is written where, and what an upgrade does.
 import argparse
 import sys
 
+from pyflink.common import Types
 from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment
 from pyflink.table.udf import udf
 
-from jobs.drift_sql import JOB, drift_statements, front_statements, slicer_of
+from jobs.drift_sql import FOLLOWED, JOB, all_verdicts, drift_statements, front_statements, slicer_of
 from jobs.flink_environment import job_name, open_environment
 from jobs.monitors import Monitors, load_monitors
 from jobs.request_slices import OPTIONS, take_requests
 from jobs.settings import JobSettings, add_job_arguments, settings_from
 from udfs.flink_drift import JudgeWindows, SketchSlices
+from udfs.signals.flink_follow import VERDICT_TYPE, FollowVerdicts, monitor_and_series
 
 EXAMPLES = """examples:
   slacktide submit drift --monitors monitors.yaml
@@ -52,10 +54,22 @@ def build(
     statement_set = table_env.create_statement_set()
     for statement in drift_statements(settings, monitors):
         if statement.startswith("INSERT"):
+            if monitors.followers and FOLLOWED not in table_env.list_temporary_views():
+                _register_followed(table_env, monitors)
             statement_set.add_insert_sql(statement)
         else:
             table_env.execute_sql(statement)
     return statement_set
+
+
+def _register_followed(table_env: StreamTableEnvironment, monitors: Monitors) -> None:
+    """Register the verdicts with what the monitors' signals say of them, kept in a state of its own uid."""
+    verdicts = table_env.to_data_stream(table_env.sql_query(all_verdicts(monitors)))
+    keyed = verdicts.key_by(monitor_and_series, key_type=Types.STRING())
+    # PyFlink computes the key in an operator of its own and hands out no way to name it.
+    keyed._j_data_stream.getTransformation().getInputs().get(0).setUid("drift-signal-key")
+    followed = keyed.process(FollowVerdicts(monitors.followers), VERDICT_TYPE).name("signals").uid("drift-signals")
+    table_env.create_temporary_view(FOLLOWED, table_env.from_data_stream(followed))
 
 
 def _register_functions(table_env: StreamTableEnvironment, monitors: Monitors) -> None:

@@ -8,14 +8,23 @@ from schemas.books import DriftKind
 from udfs.slicing.slicer import RequestSlicer, SlicePlan
 
 JOB = "drift"
+FOLLOWED = "followed"
 
 
 def drift_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
-    """Return the job's statements over view `taken` in order: views, then one INSERT a sink."""
+    """Return the job's statements over view `taken` in order: views, then one INSERT a sink.
+
+    Where monitors have signals, view `FOLLOWED` must be registered after the views.
+    """
     statements = []
     for number, monitor in enumerate(monitors.monitors):
         statements += _monitor_statements(number, monitor)
     return statements + _sink_statements(settings, monitors)
+
+
+def all_verdicts(monitors: Monitors) -> str:
+    """Return the query for the verdicts of all monitors, signals apart."""
+    return " UNION ALL ".join(f"SELECT verdict FROM verdicts_{n}" for n in range(len(monitors.monitors)))
 
 
 def front_statements(settings: JobSettings, monitors: Monitors, until_now: bool = False) -> list[str]:
@@ -29,9 +38,14 @@ def front_statements(settings: JobSettings, monitors: Monitors, until_now: bool 
     )
 
 
+def plan_of(monitor: Monitor) -> SlicePlan:
+    """Return how one monitor cuts requests."""
+    return SlicePlan(monitor.name, monitor.group_by, monitor.slide_ms, monitor.shards, monitor.inputs)
+
+
 def slicer_of(settings: JobSettings, monitors: Monitors) -> RequestSlicer:
     """Return what takes records apart; its lateness and skew are those of the SQL."""
-    plans = tuple(SlicePlan(m.name, m.group_by, m.slide_ms, m.shards, m.inputs) for m in monitors.monitors)
+    plans = tuple(map(plan_of, monitors.monitors))
     return RequestSlicer(JOB, plans, settings.topic("requests"), monitors.watermark_bound_ms, MAX_SKEW_MINUTES * 60_000)
 
 
@@ -64,6 +78,6 @@ def _sink_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
         summed=", ".join(summed),
         entries=", ".join(entries),
         window_end_ms=WINDOW_END_MS,
-        all_verdicts=" UNION ALL ".join(f"SELECT verdict FROM verdicts_{n}" for n in range(len(monitors.monitors))),
+        all_verdicts=f"SELECT verdict FROM {FOLLOWED}" if monitors.followers else all_verdicts(monitors),
         all_sliced="\nUNION ALL\n".join(sliced),
     )

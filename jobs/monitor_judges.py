@@ -4,8 +4,10 @@ docs/monitors.md describes every field. A test's own parameters are part of the 
 and of no other's.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, get_args
 
 import orjson
@@ -28,6 +30,9 @@ from jobs.yaml_fields import (
 )
 from schemas.ids import content_digest
 from schemas.requests import FieldType, request_fields
+from udfs.budget.cache import AnswerCache
+from udfs.budget.false_alarms import FalseAlarmBudget
+from udfs.budget.threshold import ThresholdCurve, source_for, threshold_curve
 from udfs.judging.binned import BinnedCategories, BinnedNumbers
 from udfs.judging.embedding import EmbeddingJudge, EmbeddingPolicy
 from udfs.judging.fixed_limit import Figure, FixedLimit, Limit, reference_figure
@@ -95,6 +100,11 @@ TESTS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
         "min_samples": (at_least_one, 100),
     },
 }
+
+
+def cache_folder() -> Path:
+    """Where simulated thresholds are kept: `$XDG_CACHE_HOME/slacktide/thresholds`, by default under `~/.cache`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slacktide" / "thresholds"
 
 
 @dataclass(frozen=True)
@@ -182,7 +192,8 @@ def _feature_judge(context: MonitorContext, place: Place, field: str, findings: 
         ranks = _asked(place, context, field, context.profile.feature)
         stored = context.profile.features[field]
         policy = {name: given[name] for name in ("alpha", "min_effect", "method")}
-        main = ReferenceKs(**common, frame=frame, reference=ranks, **policy)
+        budget = _budget(context, field) if given["false_alarms"] else None
+        main = ReferenceKs(**common, frame=frame, reference=ranks, budget=budget, **policy)
         nulls = {"reference_n": stored.n_raw - stored.n_null, "reference_null": stored.n_null}
         if "range" in findings:
             ends = {"minimum": stored.minimum, "maximum": stored.maximum, "n_reference": nulls["reference_n"]}
@@ -193,6 +204,32 @@ def _feature_judge(context: MonitorContext, place: Place, field: str, findings: 
             beside.append(TransformMismatch(**mismatch, points=stored.points, policy=minimum))
     looks = (NullRate(**own("null_rate"), **nulls, **findings["null_rate"]),) if "null_rate" in findings else ()
     return WithFindings(main, looks, tuple(beside)) if looks or beside else main
+
+
+def _budget(context: MonitorContext, field: str) -> ThresholdCurve:
+    """The thresholds that keep the monitor's false-alarm budget for one field: shipped, cached, or simulated now."""
+    given, stored = context.fields, context.profile.features[field]
+    place = context.place.field("false_alarms")
+    coefficient = given["autocorrelation"] if given["autocorrelation"] is not None else stored.autocorrelation
+    try:
+        n_tests = len(given["features"]) * given["expected_series"]
+        rate = FalseAlarmBudget.parse(given["false_alarms"]).onset_rate(
+            slide_seconds=context.frame.slide_ms / 1000, tests=n_tests
+        )
+        return threshold_curve(
+            n_reference=stored.n_raw - stored.n_null,
+            n_points=stored.points.size,
+            n=given["expected_samples"],
+            overlap=context.frame.window_ms // context.frame.slide_ms,
+            source=source_for(stored.points, coefficient or 0.0),
+            rate=rate,
+            min_effect=given["min_effect"],
+            method=given["method"],
+            order_known=coefficient is not None,
+            cache=AnswerCache(cache_folder()),
+        )
+    except ValueError as error:
+        place.refuse(str(error), "Write such as '1 per 30d', and see docs/monitors.md for what goes with it")
 
 
 def _unmonitored(context: MonitorContext, parameters: Mapping[str, Any]) -> WindowJudge:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import orjson
 
 from jobs.monitor_judges import CATEGORY_TEST_NAMES, MonitorContext, judges_of
+from jobs.monitor_signals import followers_of
 from jobs.yaml_fields import (
     REQUIRED,
     Place,
@@ -20,6 +21,7 @@ from jobs.yaml_fields import (
     milliseconds,
     nearest,
     one_of,
+    optional,
     parsed_yaml,
     some_list,
     strictly_between_0_and_1,
@@ -33,6 +35,7 @@ from udfs.judging.frame import Frame
 from udfs.judging.reference_ks import TEST
 from udfs.judging.window_judge import Input, WindowJudge
 from udfs.references.profile import ReferenceProfile, ReferenceProfileError
+from udfs.signals.follow import Follower
 from udfs.slicing.fields import ATTRIBUTE, field_of
 from udfs.statistics.ks import Method
 
@@ -65,11 +68,17 @@ _MONITOR_FIELDS = {
     "category_test": (one_of(CATEGORY_TEST_NAMES), CATEGORY_TEST_NAMES[0]),
     "findings": (some_list, []),
     "tests": (some_list, []),
+    "signals": (some_list, []),
     "slices": (list_of_texts, []),
+    "false_alarms": (optional(text), None),
+    "expected_samples": (at_least_one, 1000),
+    "expected_series": (at_least_one, 1),
+    "autocorrelation": (optional(zero_up_to_1), None),
     "slice_shards": (at_least_one, 1),
     "reference": (text, REQUIRED),
     "model_card": (text, REQUIRED),
 }
+_BUDGET = ("false_alarms", "expected_samples", "expected_series", "autocorrelation", "features")
 _POLICY = ("alpha", "min_effect", "min_samples", "method")
 
 
@@ -86,6 +95,7 @@ class Monitor:
     slide_ms: int
     shards: int
     judges: tuple[WindowJudge, ...]
+    followers: tuple[Follower, ...] = ()
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -100,6 +110,11 @@ class Monitors:
     monitors: tuple[Monitor, ...]
     watermark_bound_ms: int
     idle_timeout_ms: int
+
+    @property
+    def followers(self) -> tuple[Follower, ...]:
+        """All signals of all monitors."""
+        return tuple(follower for monitor in self.monitors for follower in monitor.followers)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -197,6 +212,8 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         "watermark_bound_ms": watermark_bound_ms,
         "test": TEST,
     } | {name: fields[name] for name in _POLICY}
+    if fields["false_alarms"]:
+        effective |= {name: fields[name] for name in _BUDGET}
     frame = Frame(
         monitor=fields["name"],
         feature="",
@@ -208,7 +225,8 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         model_card_digest=card_digest,
     )
     judges = judges_of(MonitorContext(place, fields, profile, frame, effective))
-    return Monitor(fields["name"], labels, window_ms, slide_ms, fields["slice_shards"], judges)
+    followers = followers_of(place, fields["name"], fields["signals"])
+    return Monitor(fields["name"], labels, window_ms, slide_ms, fields["slice_shards"], judges, followers)
 
 
 def _profile(place: Place, path: str) -> ReferenceProfile:

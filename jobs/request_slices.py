@@ -30,6 +30,10 @@ _EVENT_TIME = r'"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]'
 _HEADER = f"GREATEST(TRY_CAST(CAST(headers[{sql_text(EVENT_TIME_HEADER)}] AS STRING) AS BIGINT), 0)"
 _LOOKED_UP = f"CAST(REGEXP_EXTRACT(CAST(request AS STRING), {sql_text(_EVENT_TIME)}, 1) AS BIGINT)"
 _SEEN_TIME = f"TO_TIMESTAMP_LTZ(CASE WHEN {_HEADER} IS NOT NULL THEN {_HEADER} ELSE {_LOOKED_UP} END, 3)"
+_TRUSTED_TIME = (
+    f"CASE WHEN event_time <= `timestamp` + INTERVAL '{MAX_SKEW_MINUTES}' MINUTE THEN LEAST(event_time, `timestamp`)"
+    " ELSE TO_TIMESTAMP_LTZ(0, 3) END"
+)
 _BOOKS = {"value.format": "json", "value.fields-include": "ALL"}
 _TAKEN = DataTypes.ROW(
     [
@@ -51,6 +55,7 @@ def request_statements(
     return sql_statements(
         "request_slices.sql",
         seen_time=_SEEN_TIME,
+        trusted_time=_TRUSTED_TIME,
         watermark_bound=interval(watermark_bound_ms),
         requests=source_options(settings, job, "requests", reading),
         verdicts=sink_options(settings, job, "verdicts", keyed("series_key")),

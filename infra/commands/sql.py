@@ -14,6 +14,7 @@ from pyspark.sql.types import NumericType
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from infra.commands.state_option import state_option
@@ -41,6 +42,7 @@ HELP = """  tables            what there is, a line each
   exit              end (so does Ctrl-D); Ctrl-C breaks a query off
   Anything else is Spark SQL, over as many lines as you like, up to a semicolon."""
 QUERY_FAILED = 1
+WIDEST = 100_000
 
 
 @click.command(name="sql", epilog=EXAMPLES)
@@ -155,8 +157,16 @@ def _print_csv(result: DataFrame, rows: list[list[str | None]]) -> None:
 def _print_table(result: DataFrame, rows: list[list[str | None]]) -> None:
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for field in result.schema.fields:
-        table.add_column(field.name, justify="right" if isinstance(field.dataType, NumericType) else "left")
+        is_number = isinstance(field.dataType, NumericType)
+        table.add_column(escape(field.name), justify="right" if is_number else "left", no_wrap=True)
     for row in rows:
         table.add_row(*("[dim]null[/dim]" if value is None else escape(value) for value in row))
-    Console().print(table)
+    _print_whole(table)
     click.echo(f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}")
+
+
+def _print_whole(table: Table) -> None:
+    """No column is cut: where the terminal is too narrow, it wraps the lines."""
+    console = Console()
+    width = Measurement.get(console, console.options.update(max_width=WIDEST), table).maximum
+    Console(width=max(width, console.width)).print(table, crop=False)

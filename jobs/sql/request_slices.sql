@@ -8,7 +8,7 @@ CREATE TEMPORARY TABLE requests (
 -- All that the JVM reads of a request; 1970 where there is none.
   event_time AS COALESCE({seen_time}, TO_TIMESTAMP_LTZ(0, 3)),
 -- A clock that runs ahead must not make other requests late.
-  WATERMARK FOR event_time AS LEAST(event_time, `timestamp`) - {watermark_bound}
+  WATERMARK FOR event_time AS {trusted_time} - {watermark_bound}
 ) WITH (
   {requests}
 );
@@ -24,7 +24,7 @@ CREATE TEMPORARY TABLE books (job STRING, kind STRING, monitor STRING, `count` B
 -- The newest event time of the partition so far lives in keyed state, so lateness is judged alike after a restart, when
 -- CURRENT_WATERMARK is null for a while.
 CREATE TEMPORARY VIEW placed AS
-SELECT request, `partition`, `offset`, `timestamp`, event_time, MAX(LEAST(event_time, `timestamp`)) OVER (
+SELECT request, `partition`, `offset`, `timestamp`, event_time, MAX({trusted_time}) OVER (
   PARTITION BY `partition` ORDER BY proctime ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS newest_time
 FROM requests;
 -- The condition always holds. Without it the planner would move CURRENT_WATERMARK to the source, where it is that of

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -440,3 +441,24 @@ def test_random_damage_never_stops_the_stream_and_balances(audited: Audited, bro
     newest = "SELECT max(batch_id) FROM batches WHERE checkpoint_id <> 'a-checkpoint'"
     (figures,) = audited.rows(f"SELECT sum(rows_quarantined) AS bad FROM batches WHERE batch_id = ({newest})")
     assert figures["bad"] > N_MUTATED / 2
+
+
+def test_a_topic_made_anew_stops_the_job_until_it_gets_a_new_checkpoint(audited: Audited, broker: Broker) -> None:
+    topic = PREFIX + "books"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(60)
+    deadline = time.monotonic() + LONGEST_WAIT_SECONDS
+    while topic in admin.list_topics(timeout=10).topics:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    broker.create_topics(prefix=PREFIX)
+    sender = Sender(broker.bootstrap_servers, Sent())
+    sender.producer.begin_transaction()
+    sender.send("books", records.book(0))  # what stood at offset 0 before, too
+    sender.producer.commit_transaction(60)
+    before = audited.rows("SELECT count(*) AS n FROM books")[0]["n"]
+    with pytest.raises(SystemExit, match="Start the job with a new --checkpoint"):
+        main([*audited.argv, "--once"])
+    assert orjson.loads(Path(audited.argv[-1]).read_bytes())["state"] == "failed"
+    main([*audited.argv, "--once", "--checkpoint", str(audited.warehouse.parent / "third")])
+    assert audited.rows("SELECT count(*) AS n FROM books")[0]["n"] == before + 1

@@ -127,6 +127,36 @@ def test_slices_are_monitors_beside_the_whole(tmp_path: Path) -> None:
     ]
 
 
+def test_a_false_alarm_budget_sets_alpha_and_says_what_it_promises(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    fields = {"features": ["input_tokens"], "window_seconds": 300, "slide_seconds": 30, "min_effect": 0.0}
+    loaded = load(tmp_path, false_alarms="1 per 1000 windows", expected_samples=100, autocorrelation=0, **fields)
+    body = verdicts(loaded.judges[0], bodies(150))["input_tokens"]
+    promise = body["evidence"]["false_alarm_budget"]
+    assert 0 < body["alpha"] < 0.01
+    assert body["threshold"] > body["statistic"]
+    assert (promise["per_window"], promise["kept"]) == (0.001, False)
+    assert body["evidence"]["false_alarms_per_window"] <= 0.001
+    assert "the reference stands for 700 values" in promise["reason"]  # 700 < 10 x 150, and no minimum effect
+    plain = verdicts(load(tmp_path, **fields).judges[0], bodies(150))["input_tokens"]
+    assert plain["alpha"] == 0.01
+    assert plain["config_digest"] != body["config_digest"]
+
+
+def test_a_budget_is_shared_by_features_and_series(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    common = {"window_seconds": 300, "slide_seconds": 30, "autocorrelation": 0, "expected_samples": 200}
+    loaded = load(
+        tmp_path,
+        features=["input_tokens", "time_to_first_token_seconds"],
+        false_alarms="1 per 7d",
+        expected_series=10,
+        **common,
+    )
+    body = verdicts(loaded.judges[0], bodies(150))["input_tokens"]
+    assert body["evidence"]["false_alarm_budget"]["per_window"] == pytest.approx(1 / (7 * 86_400 / 30) / 20)
+
+
 @pytest.mark.parametrize("name", ["null_rate", "transform_mismatch"])
 def test_a_finding_may_stand_alone_or_with_parameters(tmp_path: Path, name: str) -> None:
     bare, spelt = (load(tmp_path, findings=[entry]).judges[0] for entry in (name, {name: None}))

@@ -82,6 +82,8 @@ WRONG_MONITORS = [
         "It has: attributes",
     ),
     ({"features": []}, "monitors[0].features", "is empty", "at least one field"),
+    ({"false_alarms": "often"}, "monitors[0].false_alarms", "is no false-alarm budget", "1 per 30d"),
+    ({"false_alarms": "1 per 1 windows"}, "monitors[0].false_alarms", "", "1 per 30d"),
     ({"slices": ["modle"]}, "monitors[0].slices[0]", "is no field", "Did you mean model?"),
     ({"slices": ["model"]}, "monitors[0].slices", "a label of every series already", "Leave it out"),
     ({"findings": ["nul_rate"]}, "monitors[0].findings.0", "is no finding", "Did you mean null_rate?"),

@@ -42,7 +42,7 @@ class Threshold:
     D >= `min_effect`.
 
     `onset_rate` is what is promised: the onsets a window, averaged over references of this size, at most `budget_rate`
-    by the estimate; `relative_error` is the estimate's standard error. Where `kept` is false the promise can't be
+    by the estimate; `relative_error` is the estimate's standard error, of simulation, tail and record together. Where `kept` is false the promise can't be
     given, and `reason` says why and what to do; where it is true `reason` is empty. `safe_effect` is the minimum effect
     that would keep the budget whatever this reference's error is (for 99 of 100 references).
     """
@@ -86,6 +86,7 @@ class ThresholdCurve:
     method: Method
     order_known: bool
     values: str
+    variance_error: float
     seed: int
     origin: str
     promise: PromisePolicy = field(default=DEFAULT_PROMISE)
@@ -114,7 +115,7 @@ def _threshold_at(curve: ThresholdCurve, n: int) -> Threshold:
     scaled, errors = zip(*(curve.scaled_level(i) for i in range(len(curve.ns))), strict=True)
     logs = np.log(curve.ns)
     exact = float(np.interp(math.log(n), logs, scaled)) / curve.scale(n)
-    error = float(np.interp(math.log(n), logs, errors))
+    error = math.hypot(float(np.interp(math.log(n), logs, errors)), _record_error(curve))
     step = 1.0 / math.lcm(curve.points, n)
     # Up to the next middle between two values that D can take: the rate may be lower than asked, never higher.
     below = math.ceil(exact / step - 0.5 - 1e-6)
@@ -143,6 +144,11 @@ def _threshold_at(curve: ThresholdCurve, n: int) -> Threshold:
     )
     reason = _reason(curve, found)
     return replace(found, kept=not reason, reason=reason)
+
+
+def _record_error(curve: ThresholdCurve) -> float:
+    """What an error in the variance of windows does to the rate, which falls as exp(-d^2 / (2 variance))."""
+    return -math.log(curve.rate) * curve.variance_error
 
 
 def _alpha(curve: ThresholdCurve, n: int, level: float, below: int) -> float:
@@ -186,6 +192,9 @@ def _reason(curve: ThresholdCurve, found: Threshold) -> str:
             "window, so the budget is kept on average over such references but not for each. "
             f"Build it of {wanted} values, or set min_effect to {found.safe_effect:.3g}"
         )
+    if _record_error(curve) > promise.largest_relative_error:
+        problem = f"the record ({curve.values}) holds too few blocks to say how much windows vary"
+        return f"{problem}: the rate may be off by {error:.0%}. Record more, or raise min_effect"
     if error > promise.largest_relative_error:
         return (
             f"one onset in {1 / curve.rate:,.0f} windows lies too far in the tail: the rate may be off by {error:.0%}"
@@ -227,13 +236,15 @@ def threshold_curve(
     order_known: bool = True,
     cache: AnswerCache | None = None,
     promise: PromisePolicy = DEFAULT_PROMISE,
+    shipped_only: bool = False,
 ) -> ThresholdCurve:
     """Return the thresholds of a test whose windows have about `n` values.
 
     `n_reference` is how many raw values the reference was made of, `n_points` how many of its points are kept; `rate`
     the onsets a window that the test may have (`FalseAlarmBudget.onset_rate`). Shipped levels are used where there are
     any, else those of `cache`, else up to three simulations (each at most some two minutes of one core).
-    Raises ValueError for a rate that is not rare, and as `Question` does.
+    Raises ValueError for a rate that is not rare, and as `Question` does; LookupError where there are no shipped levels
+    and they are `shipped_only`.
 
     >>> curve = threshold_curve(n_reference=10_000, n_points=1000, n=600, overlap=10, source=Independent(), rate=1e-3)
     >>> curve.origin, curve.at(600).kept, 0.07 < curve.at(600).critical_statistic < 0.09
@@ -244,6 +255,8 @@ def threshold_curve(
     if found:
         seed, origin, m = DEFAULT_POLICY.seed, "shipped", found[0].n_reference
         ns, answers = tuple(e.n for e in found), tuple(e.levels for e in found)
+    elif shipped_only:
+        raise LookupError("no levels are shipped for such windows")
     else:
         cache = cache or AnswerCache(None)
         seed, m = cache.policy.seed, n_reference
@@ -263,6 +276,7 @@ def threshold_curve(
         method,
         order_known,
         source.words,
+        source.variance_error,
         seed,
         origin,
         promise,
@@ -302,6 +316,7 @@ def threshold_for(
         method,
         True,
         question.source.words,
+        question.source.variance_error,
         cache.policy.seed,
         origin,
         promise,

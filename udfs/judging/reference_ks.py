@@ -5,13 +5,14 @@ Pure, so that the same window always gives the same bytes.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from schemas.status import Status
 from schemas.verdicts import Verdict
+from udfs.budget.threshold import Threshold, ThresholdCurve
 from udfs.judging.frame import Frame, Policy
 from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.sketches.rank import RankSketch
@@ -28,7 +29,9 @@ class ReferenceKs:
     """Judges the windows of one numeric field.
 
     A window drifted when p < `alpha` and D >= `min_effect`; with fewer than `min_samples` values it is
-    `insufficient_data`. `reference` is prepared, so nothing is read from a disk later.
+    `insufficient_data`. Where there is a false-alarm `budget` (spec D2), alpha is the one that keeps it for a window of
+    as many values, and the evidence says what is promised. `reference` is prepared, so nothing is read from a disk
+    later.
     """
 
     frame: Frame
@@ -38,6 +41,7 @@ class ReferenceKs:
     min_samples: int
     method: Method
     reference: RankReference
+    budget: ThresholdCurve | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -71,15 +75,24 @@ class ReferenceKs:
     def of_merged(self, labels: Sequence[str], window_end_ms: int, merged: RankSketch) -> list[Verdict]:
         """Return the one verdict of a window whose sketches are merged."""
         result = self._tested(merged)
+        policy, evidence = Policy(alpha=self.alpha, min_effect=self.min_effect), {}
+        if result.status is Status.OK:
+            evidence = {"largest_gap": largest_gap_at(merged)}
+            if self.budget is not None:
+                threshold = self.budget.at(merged.n)
+                policy = replace(policy, alpha=threshold.alpha_effective, threshold=threshold.critical_statistic)
+                evidence |= promised(threshold)
+        alpha = self.alpha if policy.alpha is None else policy.alpha
         verdict = self.frame.verdict(
             labels,
             window_end_ms,
             result,
             test=TEST,
-            drifted=is_drifted(result, alpha=self.alpha, min_effect=self.min_effect),
-            published_score=published_score(result, alpha=self.alpha),
-            policy=Policy(alpha=self.alpha, min_effect=self.min_effect),
-            evidence={"largest_gap": largest_gap_at(merged)} if result.status is Status.OK else {},
+            drifted=is_drifted(result, alpha=alpha, min_effect=self.min_effect),
+            published_score=published_score(result, alpha=alpha),
+            # So rare an onset that no p is below it: then the statistic alone is told.
+            policy=policy if alpha else replace(policy, alpha=None),
+            evidence=evidence,
         )
         return [verdict]
 
@@ -96,6 +109,16 @@ class ReferenceKs:
             n_window_null=merged.n_null,
             n_infinite=merged.n_infinite,
         )
+
+
+def promised(threshold: Threshold) -> dict[str, Any]:
+    """Say what a budget's threshold promises: onsets a window, and why not where the promise can't be kept.
+
+    `false_alarms_per_window` is what the joint confidence (spec D5) reads.
+    """
+    kept = {"kept": threshold.kept} if threshold.kept else {"kept": False, "reason": threshold.reason}
+    budget = {"per_window": threshold.budget_rate, **kept}
+    return {"false_alarms_per_window": threshold.onset_rate, "false_alarm_budget": budget}
 
 
 def largest_gap_at(sketch: RankSketch) -> dict[str, Any]:

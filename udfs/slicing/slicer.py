@@ -41,7 +41,7 @@ class Batch:
 
     Instants are int64 epoch milliseconds. `seen_ms` is the event time that the engine found, 0 where it found none;
     `newest_ms` the newest such of the record's partition so far, the record with it, none later than its Kafka
-    timestamp; `watermark_ms` the job's watermark, `NO_TIME_MS` where there is none yet.
+    timestamp, and none that is skewed; `watermark_ms` the job's watermark, `NO_TIME_MS` where there is none yet.
     """
 
     values: Sequence[bytes | None]

@@ -1,0 +1,1 @@
+"""Where `slacktide monitors backtest` takes past requests from."""

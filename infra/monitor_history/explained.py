@@ -1,0 +1,122 @@
+"""What a monitor will compute, what it keeps, and how often it alarms by chance: told before anything runs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jobs.monitors import Monitor
+from udfs.budget.threshold import ThresholdCurve, source_for, threshold_curve
+from udfs.judging.reference_ks import ReferenceKs
+from udfs.judging.window_judge import InputKind, Values, WindowJudge
+from udfs.judging.with_findings import WithFindings
+from udfs.slicing.packets import pack
+from udfs.statistics.ks import ks_p_value
+
+DAY_MS = 86_400_000
+DECADE_DAYS = 3652.5
+RARE_ENOUGH = 1e-3  # the onset rate that the shipped curve is asked for; its levels hold the others
+
+
+@dataclass(frozen=True)
+class JudgeExplained:
+    """One judge: what it speaks of, what it collects, bytes of a closed slice, and its false alarms in words."""
+
+    features: tuple[str, ...]
+    collects: str
+    slice_bytes: int
+    false_alarms: str
+
+
+@dataclass(frozen=True)
+class MonitorExplained:
+    """One monitor, for windows of `samples` requests. Bytes are those of one series."""
+
+    monitor: Monitor
+    judges: tuple[JudgeExplained, ...]
+    open_slice_bytes: int
+    closed_bytes: int
+
+
+def explained(monitor: Monitor, samples: int) -> MonitorExplained:
+    """Work a window of made-up requests through the monitor's own code and say what came of it."""
+    overlap = monitor.window_ms // monitor.slide_ms
+    n = max(1, samples // overlap)
+    judges = tuple(_judge_explained(monitor, judge, n, overlap, samples) for judge in monitor.judges)
+    columns = [_made_up(judge, given.kind, n) for judge in monitor.judges for given in judge.inputs]
+    inputs = [given for judge in monitor.judges for given in judge.inputs]
+    seen: dict[object, Values] = dict(zip(inputs, columns, strict=True))
+    packet = pack(monitor.inputs, [seen[given] for given in monitor.inputs])
+    closed = sum(judge.slice_bytes for judge in judges) * overlap
+    return MonitorExplained(monitor, judges, len(packet), closed)
+
+
+def _judge_explained(monitor: Monitor, judge: WindowJudge, n: int, overlap: int, samples: int) -> JudgeExplained:
+    sketch = judge.sketch(*(_made_up(judge, given.kind, n) for given in judge.inputs))
+    verdicts = judge.judge([""] * len(monitor.group_by), monitor.window_ms, [sketch] * overlap)
+    return JudgeExplained(
+        features=tuple(verdict.feature for verdict in verdicts),
+        collects=", ".join(given.field for given in judge.inputs),
+        slice_bytes=len(sketch),
+        false_alarms=_false_alarms(monitor, judge, overlap, samples),
+    )
+
+
+def _made_up(judge: WindowJudge, kind: InputKind, n: int) -> Values:
+    """Values as the judge's own reference has them, where it has one: so that the sketch is as large as in earnest."""
+    if kind is InputKind.TEXT:
+        return ["a"] * n
+    if kind is InputKind.VECTOR:
+        return [np.ones(8)] * n
+    main = judge.main if isinstance(judge, WithFindings) else judge
+    points = main.reference.points if isinstance(main, ReferenceKs) else None
+    return np.arange(1.0, n + 1) if points is None else np.random.default_rng(0).choice(points, n)
+
+
+def _false_alarms(monitor: Monitor, judge: WindowJudge, overlap: int, samples: int) -> str:
+    main = judge.main if isinstance(judge, WithFindings) else judge
+    if not isinstance(main, ReferenceKs):
+        return "by its limit, not by chance"
+    if main.budget is not None:
+        threshold = main.budget.at(samples)
+        told = f"{_often(threshold.onset_rate, monitor)} promised: D > {threshold.critical_statistic:.3f}"
+        return told if threshold.kept else f"{told}; NOT KEPT: {threshold.reason}"
+    curve = _plain_curve(main, overlap, samples)
+    if curve is None:
+        return f"alpha {main.alpha:g} a window; how often that alarms is not known for such windows"
+    level = max(_critical(main, samples), main.min_effect)
+    rate = curve.answers[int(np.argmin(np.abs(np.array(curve.ns) - samples)))].rate_of(level)
+    return f"{_often(rate, monitor)} if requests are independent: alpha {main.alpha:g}, D > {level:.3f}"
+
+
+def _plain_curve(main: ReferenceKs, overlap: int, samples: int) -> ThresholdCurve | None:
+    """The shipped curve of a reference of this size; None where there is none, rather than minutes of simulation."""
+    points = main.reference.points
+    if points is None:
+        return None
+    try:
+        return threshold_curve(
+            n_reference=main.reference.n,
+            n_points=main.reference.n,
+            n=samples,
+            overlap=overlap,
+            source=source_for(points, 0.0),
+            rate=RARE_ENOUGH,
+            shipped_only=True,
+        )
+    except (ValueError, LookupError):
+        return None
+
+
+def _critical(main: ReferenceKs, samples: int) -> float:
+    """The least D with p below alpha, to 0.001."""
+    size = main.reference.n, samples
+    levels = (step / 1000 for step in range(1, 1001))
+    return next((d for d in levels if ks_p_value(d, *size, method="asymptotic")[0] < main.alpha), 1.0)
+
+
+def _often(rate: float, monitor: Monitor) -> str:
+    """An onset rate a window in words."""
+    days = monitor.slide_ms / rate / DAY_MS if rate > 0 else DECADE_DAYS
+    if days >= DECADE_DAYS:
+        return "less than one in 10 years"
+    return f"one in {days:,.1f} days" if days >= 1 else f"{1 / days:,.1f} a day"

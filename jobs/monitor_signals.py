@@ -1,0 +1,85 @@
+"""From a monitor's `signals` to the followers of its verdicts. docs/signals.md has their formulas."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jobs.yaml_fields import (
+    REQUIRED,
+    Check,
+    Place,
+    at_least_one,
+    fields_of,
+    finite_number,
+    list_of_texts,
+    nearest,
+    optional,
+    strictly_between_0_and_1,
+    text,
+)
+from udfs.signals.baseline import BaselineDrop, BaselinePolicy
+from udfs.signals.embedding_decay import DecayPolicy, EmbeddingDecay
+from udfs.signals.follow import Follower
+from udfs.signals.joint_confidence import JointConfidence, JointPolicy
+from udfs.signals.time_sensitive import TimeSensitive, TimeSensitivePolicy
+
+SIGNALS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
+    "embedding_decay": {
+        "field": (text, REQUIRED),
+        "tau_seconds": (finite_number, 7 * 86_400.0),
+        "max_drop": (strictly_between_0_and_1, 0.03),
+        "min_effective_n": (finite_number, 1000.0),
+    },
+    "time_sensitive_score": {
+        "field": (text, REQUIRED),
+        "alarm_threshold": (strictly_between_0_and_1, REQUIRED),
+    },
+    "baseline_drop": {
+        "feature": (text, REQUIRED),
+        "max_drop": (strictly_between_0_and_1, 0.15),
+        "learn_windows": (at_least_one, 9),
+        "reference": (optional(finite_number), None),
+    },
+    "joint_confidence": {
+        "distribution_features": (list_of_texts, []),
+        "embedding_field": (optional(text), None),
+        "feedback_score": (optional(text), None),
+        "threshold": (strictly_between_0_and_1, 0.5),
+    },
+}
+
+
+def followers_of(place: Place, monitor: str, signals: list[Any]) -> tuple[Follower, ...]:
+    """Return the followers of one monitor. Raises ConfigurationError naming file, field, problem and remedy."""
+    found: list[Follower] = []
+    for number, body in enumerate(signals):
+        at = place.field(f"signals[{number}]")
+        if not isinstance(body, dict) or body.get("signal") not in SIGNALS:
+            name = body.get("signal") if isinstance(body, dict) else body
+            at.field("signal").refuse(f"{name!r} is no signal", nearest(str(name), SIGNALS))
+        name = str(body["signal"])
+        given = fields_of(at, {key: value for key, value in body.items() if key != "signal"}, SIGNALS[name])
+        try:
+            follower = _BUILDERS[name](monitor, given)
+        except ValueError as error:
+            at.refuse(str(error), "See docs/signals.md for what this signal takes")
+        if follower.uid in {other.uid for other in found}:
+            at.refuse(f"{name} stands twice for the same field", "Name it once")
+        found.append(follower)
+    return tuple(found)
+
+
+def _joint(monitor: str, given: dict[str, Any]) -> Follower:
+    policy = given | {"distribution_features": tuple(given["distribution_features"])}
+    return JointConfidence(monitor, JointPolicy(**policy))
+
+
+def _without(given: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in given.items() if key != name}
+
+
+_BUILDERS: Mapping[str, Callable[[str, dict[str, Any]], Follower]] = {
+    "embedding_decay": lambda m, g: EmbeddingDecay(m, g["field"], DecayPolicy(**_without(g, "field"))),
+    "time_sensitive_score": lambda m, g: TimeSensitive(m, g["field"], TimeSensitivePolicy(**_without(g, "field"))),
+    "baseline_drop": lambda m, g: BaselineDrop(m, g["feature"], BaselinePolicy(**_without(g, "feature"))),
+    "joint_confidence": _joint,
+}
