@@ -5,7 +5,7 @@ or counted it decides by the rules that docs/experiments.md states, on records i
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,10 +40,13 @@ class Expected:
     verdicts: list[Verdict] = field(default_factory=list)
     dead_letters: dict[Place, str] = field(default_factory=dict)
     books: Counter[str] = field(default_factory=Counter)
+    last_window_end_ms: int = 0
 
 
-def expected(records: Iterable[TopicRecord], experiments: Experiments, *, at_end: bool = False) -> Expected:
-    """Return what the job has written; `at_end`: once a bounded run has ended."""
+def expected(
+    records: Iterable[TopicRecord], experiments: Experiments, *, added_after_ms: Mapping[str, int] | None = None
+) -> Expected:
+    """Return what the job has written. `added_after_ms`: the last window before an experiment came into the file."""
     result, newest = Expected(), defaultdict(int)
     users: dict[int, dict[ArmKey, list[str | None]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
@@ -63,11 +66,14 @@ def expected(records: Iterable[TopicRecord], experiments: Experiments, *, at_end
         key = tuple(body.get(name) or "" for name in ("experiment", experiments.epoch_field, "arm"))
         users[end_ms][key].append(body.get("user_hash"))
     watermark_ms = min(newest.values()) - experiments.watermark_bound_ms
-    for end_ms in sorted(users):
-        if at_end or end_ms - 1 <= watermark_ms:
-            result.books["sliced"] += sum(map(len, users[end_ms].values()))
-    closed = {end_ms: of for end_ms, of in sorted(users.items()) if at_end or end_ms - 1 <= watermark_ms}
-    result.verdicts = _judged(closed, experiments)
+    closed = {end_ms: of for end_ms, of in sorted(users.items()) if end_ms - 1 <= watermark_ms}
+    result.books["sliced"] = sum(len(users) for of in closed.values() for users in of.values())
+    result.last_window_end_ms = max(closed)
+    for name in experiments.by_name:
+        after_ms = (added_after_ms or {}).get(name, 0)
+        result.verdicts += _judged(
+            name, {end_ms: of for end_ms, of in closed.items() if end_ms > after_ms}, experiments
+        )
     return result
 
 
@@ -85,13 +91,14 @@ def _usable(record: TopicRecord) -> tuple[dict[str, Any], str]:
     return body, "clock_skew" if event_ms > record.timestamp_ms + MAX_SKEW_MS else ""
 
 
-def _judged(closed: dict[int, dict[ArmKey, list[str | None]]], experiments: Experiments) -> list[Verdict]:
-    """Run the state machine of each experiment over all windows in which the topic had any request."""
+def _judged(
+    name: str, closed: Mapping[int, Mapping[ArmKey, list[str | None]]], experiments: Experiments
+) -> list[Verdict]:
+    """Run the state machine of one experiment over all windows in which the topic had any request."""
     verdicts: list[Verdict] = []
-    for name, experiment in experiments.by_name.items():
-        state = ExperimentState()
-        for end_ms, by_arm in closed.items():
-            sketches = [ArmSketch.of(*key, of) for key, of in by_arm.items() if key[0] == name]
-            state, said = step(state, ExperimentWindow.of(end_ms, sketches), experiment)
-            verdicts += said
+    state = ExperimentState()
+    for end_ms, by_arm in closed.items():
+        sketches = [ArmSketch.of(*key, of) for key, of in by_arm.items() if key[0] == name]
+        state, said = step(state, ExperimentWindow.of(end_ms, sketches), experiments.by_name[name])
+        verdicts += said
     return verdicts

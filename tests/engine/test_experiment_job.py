@@ -17,7 +17,7 @@ from infra.broker import Broker
 from infra.flink_cluster import FlinkCluster
 from infra.follow import follow
 from infra.paths import CONF
-from jobs.experiments import Experiments, load_experiments
+from jobs.experiments import load_experiments
 from jobs.kafka_client import KafkaClient
 from schemas.books import drift_open
 from schemas.model_card import CARDS_FOLDER
@@ -126,14 +126,13 @@ class Outcome:
         )
 
 
-@pytest.fixture(scope="module")
-def experiments_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example that we ship, with one experiment more, which never gets a request."""
+def write_experiments(folder: Path, *more: dict[str, Any]) -> Path:
+    """Write the example that we ship, with `more` experiments."""
     body = yaml.safe_load((CONF / "experiments.yaml").read_text())
-    body["experiments"].append({"name": "never", "arms": {"a": 1, "b": 1}, "no_data_windows": 5})
+    body["experiments"] += more
     for experiment in body["experiments"]:
         experiment["model_card"] = CARD
-    file = tmp_path_factory.mktemp("experiments") / "experiments.yaml"
+    file = folder / "experiments.yaml"
     file.write_text(yaml.safe_dump(body | {"idle_timeout_seconds": 600}))
     return file
 
@@ -163,23 +162,27 @@ def wait_for(broker: Broker, wanted: Expected, timeout_seconds: float) -> Outcom
 
 
 @pytest.fixture(scope="module")
-def experiments(experiments_file: Path) -> Experiments:
-    return load_experiments(experiments_file)
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The example, and the same file edited: with one experiment more, which never gets a request."""
+    never = {"name": "never", "arms": {"a": 1, "b": 1}, "no_data_windows": 5}
+    folder = tmp_path_factory.mktemp
+    return write_experiments(folder("example")), write_experiments(folder("edited"), never)
 
 
 @pytest.fixture(scope="module")
-def live(broker: Broker, flink: FlinkCluster, experiments_file: Path, experiments: Experiments) -> Outcome:
-    """The job on two tasks, stopped with a savepoint while half of its windows are through, and gone on from there."""
+def live(broker: Broker, flink: FlinkCluster, files: tuple[Path, Path]) -> Outcome:
+    """The job on two tasks, stopped while half of its windows are through, and gone on with the edited file."""
     broker.create_topics(prefix=PREFIX)
-    line = arguments(broker, experiments_file, "--parallelism", "2", "--name-suffix=-live")
+    first, edited = (arguments(broker, file, "--parallelism", "2", "--name-suffix=-live") for file in files)
     records = send(broker, 0, WINDOWS // 2)
-    job = flink.run("jobs.experiment", line)
-    half = expected(records, experiments)
+    job = flink.run("jobs.experiment", first)
+    half = expected(records, load_experiments(files[0]))
     assert len(wait_for(broker, half, 120).verdicts) == len(half.verdicts)
     savepoint = flink.savepoint_and_stop(job)
-    records += send(broker, WINDOWS // 2, WINDOWS)
-    job = flink.run("jobs.experiment", line, savepoint)
-    outcome = wait_for(broker, expected(sorted(records, key=lambda r: (r.partition, r.offset)), experiments), 120)
+    records = sorted(records + send(broker, WINDOWS // 2, WINDOWS), key=lambda r: (r.partition, r.offset))
+    job = flink.run("jobs.experiment", edited, savepoint)
+    added = {"never": half.last_window_end_ms}
+    outcome = wait_for(broker, expected(records, load_experiments(files[1]), added_after_ms=added), 120)
     outcome.state = flink.state(job)
     flink.cancel(job)
     return outcome
@@ -234,6 +237,7 @@ def test_users_in_two_arms_and_unknown_arms_are_found(live: Outcome) -> None:
 def test_an_experiment_that_never_had_traffic_says_so_for_a_while(live: Outcome) -> None:
     never = of(live, "traffic_split(never)")
     assert [(body["status"], body["drifted"]) for body in never] == [("no_data", None)] * 5
+    assert never[0]["window_end"] > window_end(WINDOWS // 2 - 1)
 
 
 def test_what_is_lost_is_in_the_dead_letters_once(live: Outcome) -> None:
@@ -251,10 +255,10 @@ def test_the_books_balance(live: Outcome) -> None:
 
 
 def test_a_second_run_writes_the_same_bytes(
-    live: Outcome, broker: Broker, flink: FlinkCluster, experiments_file: Path
+    live: Outcome, broker: Broker, flink: FlinkCluster, files: tuple[Path, Path]
 ) -> None:
-    job = flink.run("jobs.experiment", arguments(broker, experiments_file, "--until-now", "--name-suffix=-again"))
+    job = flink.run("jobs.experiment", arguments(broker, files[0], "--until-now", "--name-suffix=-again"))
     flink.rest.wait_for(job, {"FINISHED", "FAILED"}, 120)
     again = Counter(read(broker, live.expected).verdicts) - Counter(live.verdicts)
-    assert set(live.verdicts) <= set(again)
+    assert {verdict for verdict in live.verdicts if b'["never"' not in verdict[0]} <= set(again)
     assert max(again.values()) == 1
