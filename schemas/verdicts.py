@@ -4,7 +4,7 @@ The value is JSON. Nothing in it depends on when or where it was computed: a job
 writes the same bytes.
 """
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -85,7 +85,7 @@ class Verdict:
 
     def to_json(self) -> bytes:
         """The Kafka value: ids first, times as RFC 3339, keys in a fixed order."""
-        body = asdict(self)
+        body = {each.name: getattr(self, each.name) for each in fields(self)}  # asdict would copy all evidence, slowly
         start, end = body.pop("window_start_ms"), body.pop("window_end_ms")
         return orjson.dumps(
             {
