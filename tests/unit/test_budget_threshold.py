@@ -12,7 +12,7 @@ from udfs.budget.cache import AnswerCache
 from udfs.budget.onset_levels import RATES, OnsetLevels
 from udfs.budget.shipped import FILE, GRID, entries_of, file_of, shipped_entries, source_of
 from udfs.budget.simulation import DEFAULT_POLICY, Question, SimulationPolicy, simulate_overlaps
-from udfs.budget.sources import Atoms, Autoregressive, Independent
+from udfs.budget.sources import Atoms, Autoregressive, Independent, Recorded
 from udfs.budget.threshold import Threshold, ThresholdCurve, source_for, threshold_curve, threshold_for
 from udfs.statistics.judgement import is_drifted
 from udfs.statistics.ks import METHODS, Method, ks_from_statistic
@@ -84,6 +84,19 @@ def test_a_promise_that_can_not_be_kept_is_withdrawn(changes: dict[str, object],
     assert not found.kept
     assert says in found.reason
     assert all(np.isfinite([found.alpha_effective, found.critical_statistic, found.onset_rate, found.relative_error]))
+
+
+def test_a_record_of_few_blocks_can_not_carry_a_promise() -> None:
+    values = np.random.default_rng(1).random(20_000)
+    cache = AnswerCache(None, replace(QUICK, most_windows=5000, fewest_windows=5000))
+    found = {
+        length: threshold_for(Question(2000, 1000, 200, 2, Recorded(values, length)), 1e-3, cache=cache)
+        for length in (10, 500)
+    }
+    assert found[10].kept
+    # ln(1000) = 6.9 times the error of a variance from 40 blocks, sqrt(2 / 40) = 0.22.
+    assert found[500].relative_error > 6.9 * 0.22
+    assert "blocks of 500 of 20000 recorded values) holds too few blocks" in found[500].reason
 
 
 def test_a_minimum_effect_can_stand_in_for_a_large_reference() -> None:

@@ -26,7 +26,7 @@ class ShippedGrid:
     on a smooth curve; three points of a thousand fewer move D by less than 0.000002.
     """
 
-    n_references: tuple[int, ...] = (10_000, 1000)
+    n_references: tuple[int, ...] = (10_000, 1000, 2000)
     coefficients: tuple[float, ...] = (0.0, 0.6, 0.9)
     overlaps: tuple[int, ...] = (1, 2, 5, 10, 20)
     slice_sizes: tuple[int, ...] = (5, 10, 20, 50, 100, 200, 500, 1000)

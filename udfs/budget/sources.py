@@ -36,6 +36,10 @@ class Source(Protocol):
     def words(self) -> str:
         """What it is, for a person."""
 
+    @property
+    def variance_error(self) -> float:
+        """The relative standard error of how much windows vary, where that was estimated from a record; else 0."""
+
     def draw(self, rng: np.random.Generator, length: int) -> Floats:
         """Return one stretch of `length` successive values, float64, stationary from its first value on."""
 
@@ -110,6 +114,11 @@ class Independent:
         """What it is, for a person."""
         return "independent values" + (" with ties" if self.has_ties else "")
 
+    @property
+    def variance_error(self) -> float:
+        """None: it is a model."""
+        return 0.0
+
     def draw(self, rng: np.random.Generator, length: int) -> Floats:
         """Return `length` values."""
         values = rng.random(length)
@@ -153,6 +162,11 @@ class Autoregressive:
     def _normal_atoms(self) -> Atoms:
         return Atoms(ndtri(self.atoms.starts), ndtri(self.atoms.ends))
 
+    @property
+    def variance_error(self) -> float:
+        """None: it is a model."""
+        return 0.0
+
     def draw(self, rng: np.random.Generator, length: int) -> Floats:
         """Return `length` successive values."""
         noise = rng.standard_normal(length)
@@ -166,8 +180,9 @@ class Recorded:
     """Blocks of a recorded series, drawn anew with replacement and put end to end: the circular block bootstrap.
 
     `values` are in the order of time, float64, without nulls; `block_length` values of a block stay together, so
-    dependence up to about that length survives, and slow changes longer than a block become noise. Raises ValueError
-    for fewer than two values or a block length outside of 1 to their number.
+    dependence up to about that length survives, and slow changes longer than a block become noise. At the seams
+    dependence is cut, so a memory as long as a block comes out by a third too weak. Raises ValueError for fewer than
+    two values or a block length outside of 1 to their number.
 
     Source: Politis & Romano, "A circular block-resampling procedure for stationary data", 1992.
 
@@ -200,6 +215,11 @@ class Recorded:
     def words(self) -> str:
         """What it is, for a person."""
         return f"blocks of {self.block_length} of {self.values.size} recorded values"
+
+    @property
+    def variance_error(self) -> float:
+        """That of a variance estimated from as many values as there are blocks: the square root of 2 / blocks."""
+        return float(np.sqrt(2.0 * self.block_length / self.values.size))
 
     def draw(self, rng: np.random.Generator, length: int) -> Floats:
         """Return `length` values; the first block begins anywhere within, so no place in a draw is special."""

@@ -42,9 +42,10 @@ class Threshold:
     D >= `min_effect`.
 
     `onset_rate` is what is promised: the onsets a window, averaged over references of this size, at most `budget_rate`
-    by the estimate; `relative_error` is the estimate's standard error, of simulation, tail and record together. Where `kept` is false the promise can't be
-    given, and `reason` says why and what to do; where it is true `reason` is empty. `safe_effect` is the minimum effect
-    that would keep the budget whatever this reference's error is (for 99 of 100 references).
+    by the estimate; `relative_error` is the estimate's standard error, of simulation, tail and record together. Where
+    `kept` is false the promise can't be given, and `reason` says why and what to do; where it is true `reason` is
+    empty. `safe_effect` is the minimum effect that would keep the budget whatever this reference's error is (for 99 of
+    100 references).
     """
 
     alpha_effective: float
@@ -192,14 +193,13 @@ def _reason(curve: ThresholdCurve, found: Threshold) -> str:
             "window, so the budget is kept on average over such references but not for each. "
             f"Build it of {wanted} values, or set min_effect to {found.safe_effect:.3g}"
         )
+    if error <= promise.largest_relative_error:
+        return ""
     if _record_error(curve) > promise.largest_relative_error:
-        problem = f"the record ({curve.values}) holds too few blocks to say how much windows vary"
-        return f"{problem}: the rate may be off by {error:.0%}. Record more, or raise min_effect"
-    if error > promise.largest_relative_error:
-        return (
-            f"one onset in {1 / curve.rate:,.0f} windows lies too far in the tail: the rate may be off by {error:.0%}"
-        )
-    return ""
+        problem = f"the record ({curve.values}) holds too few blocks to say how much windows vary. Record more"
+    else:
+        problem = f"one onset in {1 / curve.rate:,.0f} windows lies too far in the tail"
+    return f"{problem}: the rate may be off by {error:.0%}"
 
 
 def source_for(points: ArrayLike, coefficient: float, *, largest_tie: float = 0.05) -> Source:
