@@ -249,7 +249,7 @@ def state_rows() -> list[Row]:
 
 NOTES = (
     "us: processor time on one core for all of 20 features, over their values; ratio: us, or peer / us for KLL",
-    "p alone is about 0.05 ms a window, 0.4 ms and more where it is below 0.02: in small windows it is most of the cost",
+    "p takes about 0.05 ms a window, 0.4 ms and more where it is below 0.02: most of the cost of small windows",
     "frouros is not here: every version wants scipy below 1.15, and ours is pinned at 1.17",
     "evidently is not here: it resolves, but brings some 40 packages; its KS is ks_2samp on the raw window, as scipy's",
     "KLL at k = 200 answers yes or no, its ranks off by up to 1.7 %; ours is the exact D",
