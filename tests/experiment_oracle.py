@@ -47,7 +47,8 @@ def expected(
     records: Iterable[TopicRecord], experiments: Experiments, *, added_after_ms: Mapping[str, int] | None = None
 ) -> Expected:
     """Return what the job has written. `added_after_ms`: the last window before an experiment came into the file."""
-    result, newest = Expected(), defaultdict(int)
+    result = Expected()
+    newest: dict[int, int] = defaultdict(int)
     users: dict[int, dict[ArmKey, list[str | None]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         result.books["read"] += 1
@@ -63,8 +64,8 @@ def expected(
             result.dead_letters[record.partition, record.offset] = "late"
             result.books["late"] += 1
             continue
-        key = tuple(body.get(name) or "" for name in ("experiment", experiments.epoch_field, "arm"))
-        users[end_ms][key].append(body.get("user_hash"))
+        experiment, epoch, arm = (body.get(name) or "" for name in ("experiment", experiments.epoch_field, "arm"))
+        users[end_ms][experiment, epoch, arm].append(body.get("user_hash"))
     watermark_ms = min(newest.values()) - experiments.watermark_bound_ms
     closed = {end_ms: of for end_ms, of in sorted(users.items()) if end_ms - 1 <= watermark_ms}
     result.books["sliced"] = sum(len(users) for of in closed.values() for users in of.values())

@@ -195,3 +195,12 @@ def test_users_of_many_arms_survive_the_bytes(arms: int) -> None:
     again = UserArms.from_bytes(seen.to_bytes())
     assert (again.ids.tolist(), again.arms.tolist()) == (seen.ids.tolist(), seen.arms.tolist())
     assert (seen.n, seen.n_switched) == (arms + 1, arms)
+
+
+def test_verdicts_as_committed() -> None:
+    """What consumers of topic `verdicts` read: one judged window of each kind, and one without traffic."""
+    users = {"a": names(0, 70), "b": names(60, 110), "x": names(0, 3), "": [None]}
+    judged = of_users(0, {("1", arm): of_arm for arm, of_arm in users.items()})
+    verdicts = run(EVEN, [judged, window(1, {})])[1]
+    found = "".join(verdict.to_json().decode() + "\n" for verdict in verdicts)
+    assert found == (GOLDEN / "verdicts.jsonl").read_text()

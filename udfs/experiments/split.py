@@ -61,6 +61,8 @@ def split_verdict(
 def largest_deviation(planned: Mapping[str, int], shares: Mapping[str, float]) -> float:
     """Return the largest distance of an arm's share from its planned share; there must be requests.
 
+    Rounded to 12 decimals: 0.53 is not more than 0.03 off 0.5, though it is in float64.
+
     >>> largest_deviation({"a": 90, "b": 10}, {"a": 0.95, "b": 0.05})
     0.05
     """
