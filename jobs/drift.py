@@ -14,12 +14,13 @@ from pyflink.common import Types
 from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment
 from pyflink.table.udf import udf
 
-from jobs.drift_sql import FOLLOWED, JOB, all_verdicts, drift_statements, front_statements, slicer_of
+from jobs.drift_sql import FOLLOWED, JOB, all_verdicts, front_statements, sink_statements, slicer_of, view_statements
 from jobs.flink_environment import job_name, open_environment
-from jobs.monitors import Monitors, load_monitors
+from jobs.monitors import Monitor, Monitors, load_monitors
 from jobs.request_slices import OPTIONS, take_requests
 from jobs.settings import JobSettings, add_job_arguments, settings_from
 from udfs.flink_drift import JudgeWindows, SketchSlices
+from udfs.flink_machines import StepSlices, series_of
 from udfs.signals.flink_follow import VERDICT_TYPE, FollowVerdicts, monitor_and_series
 
 EXAMPLES = """examples:
@@ -51,15 +52,31 @@ def build(
     """Register everything and return the statement set, ready to attach."""
     take_requests(table_env, slicer_of(settings, monitors), front_statements(settings, monitors, until_now))
     _register_functions(table_env, monitors)
+    for statement in view_statements(monitors):
+        table_env.execute_sql(statement)
+    for number, monitor in enumerate(monitors.monitors):
+        if monitor.machines:
+            _register_machines(table_env, number, monitor)
+    if monitors.followers:
+        _register_followed(table_env, monitors)
     statement_set = table_env.create_statement_set()
-    for statement in drift_statements(settings, monitors):
+    for statement in sink_statements(settings, monitors):
         if statement.startswith("INSERT"):
-            if monitors.followers and FOLLOWED not in table_env.list_temporary_views():
-                _register_followed(table_env, monitors)
             statement_set.add_insert_sql(statement)
         else:
             table_env.execute_sql(statement)
     return statement_set
+
+
+def _register_machines(table_env: StreamTableEnvironment, number: int, monitor: Monitor) -> None:
+    """Register what a monitor's slice machines say, their states under a uid of their own."""
+    query = f"SELECT series, packets, slice_end FROM slices_{number}"
+    slices = table_env.to_data_stream(table_env.sql_query(query)).key_by(series_of, key_type=Types.STRING())
+    name = f"drift-machines-{monitor.name}"
+    # PyFlink computes the key in an operator of its own and hands out no way to name it.
+    slices._j_data_stream.getTransformation().getInputs().get(0).setUid(f"{name}-key")
+    verdicts = slices.process(StepSlices(monitor.inputs, monitor.machines), VERDICT_TYPE).name(name).uid(name)
+    table_env.create_temporary_view(f"machine_verdicts_{number}", table_env.from_data_stream(verdicts))
 
 
 def _register_followed(table_env: StreamTableEnvironment, monitors: Monitors) -> None:

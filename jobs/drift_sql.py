@@ -11,20 +11,21 @@ JOB = "drift"
 FOLLOWED = "followed"
 
 
-def drift_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
-    """Return the job's statements over view `taken` in order: views, then one INSERT a sink.
-
-    Where monitors have signals, view `FOLLOWED` must be registered after the views.
-    """
-    statements = []
-    for number, monitor in enumerate(monitors.monitors):
-        statements += _monitor_statements(number, monitor)
-    return statements + _sink_statements(settings, monitors)
+def view_statements(monitors: Monitors) -> list[str]:
+    """Return the views over view `taken`, in order."""
+    return [s for number, monitor in enumerate(monitors.monitors) for s in _monitor_statements(number, monitor)]
 
 
 def all_verdicts(monitors: Monitors) -> str:
-    """Return the query for the verdicts of all monitors, signals apart."""
-    return " UNION ALL ".join(f"SELECT verdict FROM verdicts_{n}" for n in range(len(monitors.monitors)))
+    """Return the query for the verdicts of all monitors, signals apart.
+
+    Views `machine_verdicts_N` must be registered for monitors that have slice machines.
+    """
+    found = []
+    for number, monitor in enumerate(monitors.monitors):
+        found += [f"SELECT verdict FROM verdicts_{number}"] if monitor.judges else []
+        found += [f"SELECT verdict FROM machine_verdicts_{number}"] if monitor.machines else []
+    return " UNION ALL ".join(found)
 
 
 def front_statements(settings: JobSettings, monitors: Monitors, until_now: bool = False) -> list[str]:
@@ -61,8 +62,11 @@ def _monitor_statements(number: int, monitor: Monitor) -> list[str]:
     )
 
 
-def _sink_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
-    """The counts, and one INSERT a sink: verdicts, dead letters, books."""
+def sink_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
+    """Return the view of the counts, then one INSERT a sink: verdicts, dead letters, books.
+
+    Where monitors have signals, view `FOLLOWED` must be registered before.
+    """
     summed, entries, sliced = ["SUM(counts[1]) AS n_read", "SUM(counts[2]) AS n_dead"], [], []
     for number, monitor in enumerate(monitors.monitors):
         name = sql_text(monitor.name)

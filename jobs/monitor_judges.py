@@ -45,6 +45,8 @@ from udfs.judging.reference_categories import ReferenceCategories
 from udfs.judging.reference_divergence import DivergencePolicy, ReferenceDivergence
 from udfs.judging.reference_divergence import Test as Divergence
 from udfs.judging.reference_ks import ReferenceKs
+from udfs.judging.same_hour import SameHour
+from udfs.judging.slice_machine import CountWindows, EarlierHour, SliceMachine
 from udfs.judging.stream_pair import PairPolicy
 from udfs.judging.transform_mismatch import MismatchPolicy, TransformMismatch
 from udfs.judging.two_streams import TwoStreams
@@ -72,6 +74,7 @@ _DIVERGENCE = _FIELD | {"threshold": (finite_number, REQUIRED), "min_samples": (
 TESTS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
     **dict.fromkeys(get_args(Divergence), _DIVERGENCE),
     "two_streams": _FIELD | _KS_PAIR | _SAMPLES | {"split_by": (text, REQUIRED), "baseline": (optional(text), None)},
+    "same_hour": _FIELD | _KS_PAIR | _SAMPLES | {"lag_hours": (at_least_one, 168)},
     "limit": _FIELD
     | _SAMPLES
     | {
@@ -126,8 +129,11 @@ class MonitorContext:
         return replace(self.frame, feature=feature, config_digest=digest, reference_digest=reference_digest)
 
 
-def judges_of(context: MonitorContext) -> tuple[WindowJudge, ...]:
-    """Return every judge of a monitor. Raises ConfigurationError naming file, field, problem and remedy."""
+def judges_of(context: MonitorContext) -> tuple[tuple[WindowJudge, ...], tuple[SliceMachine, ...]]:
+    """Return every judge of a monitor's windows by time, and what judges its slices one after the other.
+
+    Raises ConfigurationError naming file, field, problem and remedy.
+    """
     given = context.fields
     findings = _findings(context.place.field("findings"), given["findings"])
     judges: list[WindowJudge] = [
@@ -136,9 +142,18 @@ def judges_of(context: MonitorContext) -> tuple[WindowJudge, ...]:
     ]
     if "unmonitored_feature" in findings:
         judges.append(_unmonitored(context, findings["unmonitored_feature"]))
-    for number, body in enumerate(given["tests"]):
-        judges.append(_test_judge(context, context.place.field(f"tests[{number}]"), body))
-    return tuple(judges)
+    places = (context.place.field(f"tests[{number}]") for number in range(len(given["tests"])))
+    found = [_test_judge(context, place, body) for place, body in zip(places, given["tests"], strict=True)]
+    machines: list[SliceMachine] = [test for test in found if isinstance(test, EarlierHour)]
+    judges += (test for test in found if not isinstance(test, EarlierHour))
+    count = given["window_requests"]
+    if not count:
+        return tuple(judges), tuple(machines)
+    try:
+        return (), (*machines, *(CountWindows(judge, count) for judge in judges))
+    except ValueError as error:
+        remedy = "Put the others into a monitor with window_seconds"
+        context.place.field("window_requests").refuse(str(error), remedy)
 
 
 def is_category(field: str) -> bool:
@@ -211,15 +226,17 @@ def _budget(context: MonitorContext, field: str) -> ThresholdCurve:
     given, stored = context.fields, context.profile.features[field]
     place = context.place.field("false_alarms")
     coefficient = given["autocorrelation"] if given["autocorrelation"] is not None else stored.autocorrelation
+    count = given["window_requests"]
     try:
+        budget = FalseAlarmBudget.parse(given["false_alarms"])
+        if count and budget.windows is None:
+            raise ValueError("windows by count come in no fixed time, so the budget must be of so many windows")
         n_tests = len(given["features"]) * given["expected_series"]
-        rate = FalseAlarmBudget.parse(given["false_alarms"]).onset_rate(
-            slide_seconds=context.frame.slide_ms / 1000, tests=n_tests
-        )
+        rate = budget.onset_rate(slide_seconds=context.frame.slide_ms / 1000, tests=n_tests)
         return threshold_curve(
             n_reference=stored.n_raw - stored.n_null,
             n_points=stored.points.size,
-            n=given["expected_samples"],
+            n=count or given["expected_samples"],
             overlap=context.frame.window_ms // context.frame.slide_ms,
             source=source_for(stored.points, coefficient or 0.0),
             rate=rate,
@@ -258,7 +275,7 @@ def _asked(place: Place, context: MonitorContext, field: str, ask: Callable[[str
         place.refuse(f"reference {context.fields['reference']} has no {field}", remedy)
 
 
-def _test_judge(context: MonitorContext, place: Place, body: Any) -> WindowJudge:
+def _test_judge(context: MonitorContext, place: Place, body: Any) -> WindowJudge | EarlierHour:
     if not isinstance(body, dict) or body.get("test") not in TESTS:
         found = body.get("test") if isinstance(body, dict) else body
         place.field("test").refuse(f"{found!r} is no test", nearest(str(found), TESTS))
@@ -298,6 +315,14 @@ def _two_streams(context: MonitorContext, place: Place, given: dict[str, Any]) -
     policy = PairPolicy(given["alpha"], given["min_effect"], given["min_samples"])
     frame = context.framed(given["field"], given, None)
     return TwoStreams(frame, given["field"], given["split_by"], policy, given["baseline"])
+
+
+def _same_hour(context: MonitorContext, place: Place, given: dict[str, Any]) -> EarlierHour:
+    if context.frame.slide_ms != context.frame.window_ms or context.fields["slice_shards"] > 1:
+        raise ValueError("same_hour needs window_seconds and slide_seconds of 3600, and no slice_shards")
+    policy = PairPolicy(given["alpha"], given["min_effect"], given["min_samples"])
+    frame = context.framed(given["field"], given, None)
+    return EarlierHour(SameHour(frame, given["field"], policy, given["lag_hours"]))
 
 
 def _limit(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
@@ -345,7 +370,8 @@ def _version_semantics(context: MonitorContext, place: Place, given: dict[str, A
     )
 
 
-_BUILDERS: Mapping[str, Callable[[MonitorContext, Place, dict[str, Any]], WindowJudge]] = {
+_BUILDERS: Mapping[str, Callable[[MonitorContext, Place, dict[str, Any]], WindowJudge | EarlierHour]] = {
+    "same_hour": _same_hour,
     "two_streams": _two_streams,
     "limit": _limit,
     "embedding": _embedding,

@@ -33,6 +33,7 @@ from schemas.model_card import ModelCardError, load_model_card
 from schemas.requests import FieldType, request_fields
 from udfs.judging.frame import Frame
 from udfs.judging.reference_ks import TEST
+from udfs.judging.slice_machine import SliceMachine
 from udfs.judging.window_judge import Input, WindowJudge
 from udfs.references.profile import ReferenceProfile, ReferenceProfileError
 from udfs.signals.follow import Follower
@@ -59,7 +60,8 @@ _MONITOR_FIELDS = {
     "name": (text, REQUIRED),
     "group_by": (list_of_texts, []),
     "features": (list_of_texts, []),
-    "window_seconds": (milliseconds, REQUIRED),
+    "window_seconds": (optional(milliseconds), None),
+    "window_requests": (optional(at_least_one), None),
     "slide_seconds": (milliseconds, REQUIRED),
     "alpha": (strictly_between_0_and_1, 0.01),
     "min_effect": (zero_up_to_1, 0.05),
@@ -86,6 +88,8 @@ _POLICY = ("alpha", "min_effect", "min_samples", "method")
 class Monitor:
     """One monitor, checked: what judges its windows, and how requests are cut into slices and windows.
 
+    `machines` judge slices one after the other: windows by count, and hours against earlier ones.
+
     `shards` is over how many parts the requests of one series and slice are spread.
     """
 
@@ -96,11 +100,14 @@ class Monitor:
     shards: int
     judges: tuple[WindowJudge, ...]
     followers: tuple[Follower, ...] = ()
+    machines: tuple[SliceMachine, ...] = ()
 
     @property
     def inputs(self) -> tuple[Input, ...]:
         """What the judges collect, each once."""
-        return tuple(dict.fromkeys(given for judge in self.judges for given in judge.inputs))
+        wanted = [given for judge in self.judges for given in judge.inputs]
+        wanted += (given for machine in self.machines for given in machine.inputs)
+        return tuple(dict.fromkeys(wanted))
 
 
 @dataclass(frozen=True)
@@ -163,7 +170,12 @@ def _check_fields(place: Place, fields: dict[str, Any], taken: Collection[str]) 
     for number, feature in enumerate(fields["features"]):
         _check_feature(place.field(f"features[{number}]"), feature)
     window_ms, slide_ms = fields["window_seconds"], fields["slide_seconds"]
-    if window_ms % slide_ms:
+    if (window_ms is None) == (fields["window_requests"] is None):
+        remedy = "Give window_seconds, or window_requests for windows of so many requests"
+        place.field("window_seconds").refuse("needs exactly one of window_seconds and window_requests", remedy)
+    if window_ms is None and fields["slice_shards"] > 1:
+        place.field("slice_shards").refuse("can't be with window_requests, which need whole slices", "Leave it out")
+    if window_ms is not None and window_ms % slide_ms:
         problem = f"{slide_ms / 1000:g} s does not divide the window of {window_ms / 1000:g} s"
         place.field("slide_seconds").refuse(problem, "Choose a slide of which a window holds a whole number")
 
@@ -202,7 +214,8 @@ def _check_feature(place: Place, feature: str) -> None:
 def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> Monitor:
     profile = _profile(place.field("reference"), fields["reference"])
     card_digest = _card_digest(place.field("model_card"), fields["model_card"])
-    window_ms, slide_ms, labels = fields["window_seconds"], fields["slide_seconds"], tuple(fields["group_by"])
+    slide_ms, labels = fields["slide_seconds"], tuple(fields["group_by"])
+    window_ms = fields["window_seconds"] or slide_ms
     # What a verdict depends on, and nothing else: another feature, path or shard count leaves the ids as they are.
     effective = {
         "monitor": fields["name"],
@@ -212,6 +225,8 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         "watermark_bound_ms": watermark_bound_ms,
         "test": TEST,
     } | {name: fields[name] for name in _POLICY}
+    if fields["window_requests"]:
+        effective |= {"window_requests": fields["window_requests"]}
     if fields["false_alarms"]:
         effective |= {name: fields[name] for name in _BUDGET}
     frame = Frame(
@@ -224,9 +239,17 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         reference_digest=profile.digest,
         model_card_digest=card_digest,
     )
-    judges = judges_of(MonitorContext(place, fields, profile, frame, effective))
-    followers = followers_of(place, fields["name"], fields["signals"])
-    return Monitor(fields["name"], labels, window_ms, slide_ms, fields["slice_shards"], judges, followers)
+    judges, machines = judges_of(MonitorContext(place, fields, profile, frame, effective))
+    return Monitor(
+        name=fields["name"],
+        group_by=labels,
+        window_ms=window_ms,
+        slide_ms=slide_ms,
+        shards=fields["slice_shards"],
+        judges=judges,
+        followers=followers_of(place, fields["name"], fields["signals"]),
+        machines=machines,
+    )
 
 
 def _profile(place: Place, path: str) -> ReferenceProfile:

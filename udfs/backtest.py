@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 
 from schemas.verdicts import Verdict
+from udfs.judging.slice_machine import SliceMachine
 from udfs.judging.window_judge import Input, WindowJudge
 from udfs.signals.follow import Follower, History
 from udfs.slicing.packets import unpack
@@ -31,6 +32,7 @@ class BacktestMonitor:
     window_ms: int
     judges: tuple[WindowJudge, ...]
     followers: tuple[Follower, ...] = ()
+    machines: tuple[SliceMachine, ...] = ()
 
 
 @dataclass
@@ -86,12 +88,29 @@ class Backtest:
                 if of == number
             }
             history = History(monitor.followers)
+            for verdict in self._of_machines(number, monitor):
+                yield verdict
+                yield from history.take([verdict])
             for series, window_end_ms, slices in _windows(monitor, sketches):
                 labels = orjson.loads(series)
                 for judge, of_judge in zip(monitor.judges, zip(*slices, strict=True), strict=True):
                     for verdict in judge.judge(labels, window_end_ms, of_judge):
                         yield verdict
                         yield from history.take([verdict])
+
+    def _of_machines(self, number: int, monitor: BacktestMonitor) -> Iterator[Verdict]:
+        states: dict[tuple[str, str], bytes] = {}
+        for of, series, end_ms in sorted(self._slices):
+            if of != number or not monitor.machines:
+                continue
+            unpacked = unpack(self._slices[of, series, end_ms], monitor.plan.inputs)
+            columns = dict(zip(monitor.plan.inputs, unpacked, strict=True))
+            for machine in monitor.machines:
+                place = series, machine.uid
+                given = (columns[wanted] for wanted in machine.inputs)
+                labels = orjson.loads(series)
+                states[place], verdicts = machine.step(states.get(place), labels, end_ms, *given)
+                yield from verdicts
 
 
 def _event_time_ms(value: bytes | None) -> int:

@@ -129,7 +129,9 @@ def backtest(file: Path, *, from_topic: str | None, from_parquet: Path | None, *
 
 def backtest_of(monitors: Monitors) -> Backtest:
     """Return a backtest of all monitors."""
-    return Backtest(tuple(BacktestMonitor(plan_of(m), m.window_ms, m.judges, m.followers) for m in monitors.monitors))
+    return Backtest(
+        tuple(BacktestMonitor(plan_of(m), m.window_ms, m.judges, m.followers, m.machines) for m in monitors.monitors)
+    )
 
 
 def _print_verdicts(history: Backtest, verdicts: list[Verdict]) -> None:

@@ -4,7 +4,7 @@ SELECT series[{index}] AS series, packets[{index}] AS packet, sizes[{index}] AS 
 FROM taken
 WHERE sizes[{index}] > 0;
 CREATE TEMPORARY VIEW slices_{number} AS
-SELECT series, SUM(n) AS n, ARRAY_AGG(packet) AS packets, window_time
+SELECT series, SUM(n) AS n, ARRAY_AGG(packet) AS packets, window_end AS slice_end, window_time
 FROM TUMBLE(TABLE packets_{number}, DESCRIPTOR(event_time), {slide})
 GROUP BY series, shard, window_start, window_end, window_time;
 CREATE TEMPORARY VIEW sketches_{number} AS

@@ -22,7 +22,8 @@ from udfs.references.embedding_reference import build_embedding_reference
 
 pytestmark = pytest.mark.engine
 PREFIX = "kinds-test-"
-START_MS = 1_750_000_020_000
+HOUR_MS = 3_600_000
+START_MS = 1_750_000_020_000 // HOUR_MS * HOUR_MS - 180_000  # the second half is another hour
 MINUTES = 6
 SIGNAL_LIST = [
     {"signal": "embedding_decay", "field": "prompt_embedding", "min_effective_n": 50},
@@ -35,8 +36,21 @@ HOURLY = monitor(
     features=["input_tokens"],
     window_seconds=3600,
     slide_seconds=3600,
-    tests=[{"test": "kl_divergence", "field": "input_tokens", "threshold": 0.12}],
+    tests=[
+        {"test": "kl_divergence", "field": "input_tokens", "threshold": 0.12},
+        {"test": "same_hour", "field": "input_tokens", "lag_hours": 1},
+    ],
     signals=[{"signal": "time_sensitive_score", "field": "input_tokens", "alarm_threshold": 0.4}],
+)
+
+
+COUNTED = monitor(
+    name="counted",
+    group_by=["service_name"],
+    features=["input_tokens"],
+    window_seconds=None,
+    window_requests=500,
+    findings=["null_rate", "range"],
 )
 
 
@@ -48,6 +62,8 @@ def requests() -> list[bytes]:
         late_half = number >= MINUTES * 300
         body = {
             "event_time_ms": START_MS + number * 100 + int(rng.integers(0, 5000)),
+            "trace_id": f"{number:032x}",
+            "span_id": f"{number:016x}",
             "service_name": "chat" if rng.random() < 0.7 else "search",
             "tenant": "acme" if rng.random() < 0.5 else None,
             "input_tokens": int(rng.integers(1, 60)) * (1000 if late_half else 1),
@@ -80,9 +96,9 @@ def monitors_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         expected_samples=400,
         autocorrelation=0,
     )
-    assert {str(test["test"]) for test in chat["tests"]} == set(TESTS)
+    assert {str(test["test"]) for test in [*chat["tests"], *HOURLY["tests"]]} == set(TESTS)
     assert {str(signal["signal"]) for signal in [*SIGNAL_LIST, *HOURLY["signals"]]} == set(SIGNALS)
-    return write_files(folder, [chat, HOURLY], watermark_bound_seconds=30)
+    return write_files(folder, [chat, HOURLY, COUNTED], watermark_bound_seconds=30)
 
 
 @pytest.mark.timeout(400)
@@ -116,6 +132,8 @@ def test_the_job_says_of_every_kind_what_the_backtest_says(
     assert {"embedding_decay", "baseline_drop", "joint_confidence", "time_sensitive_score"} <= {
         verdict.test for verdict in wanted.values()
     }
+    assert len([verdict for verdict in wanted.values() if verdict.monitor == "counted"]) > 9
+    assert any(v.feature == "ks_same_hour(input_tokens|1h)" and v.drifted for v in wanted.values())
     drifted = {verdict.feature for verdict in wanted.values() if verdict.drifted and verdict.monitor == "chat"}
     assert drifted >= {
         "input_tokens",

@@ -6,7 +6,7 @@ import pytest
 
 from infra.paths import jars
 from jobs.drift import build, validate
-from jobs.drift_sql import drift_statements, front_statements
+from jobs.drift_sql import front_statements, sink_statements, view_statements
 from jobs.flink_environment import open_environment
 from jobs.request_slices import OPTIONS
 from tests.drift_files import monitor, write_files
@@ -33,7 +33,7 @@ def arguments(tmp_path: Path) -> list[str]:
 
 def test_statements_as_committed(arguments: list[str]) -> None:
     _, settings, monitors = validate(arguments)
-    statements = front_statements(settings, monitors) + drift_statements(settings, monitors)
+    statements = front_statements(settings, monitors) + view_statements(monitors) + sink_statements(settings, monitors)
     found = ";\n\n".join(statements) + ";\n"
     assert found == (GOLDEN / "statements.sql").read_text()
 

@@ -15,6 +15,7 @@ from udfs.references.embedding_reference import build_embedding_reference
 from udfs.slicing.body import decoder
 from udfs.slicing.fields import column, field_of
 
+SAME_HOUR = {"test": "same_hour", "field": "input_tokens"}
 ALL_TESTS = [
     {"test": "psi", "field": "input_tokens", "threshold": 0.25},
     {"test": "kl_divergence", "field": "finish_reason", "threshold": 0.12},
@@ -73,7 +74,7 @@ def test_every_test_and_finding_gives_verdicts(tmp_path: Path) -> None:
     )
     path = embedding.save(tmp_path)
     tests = [*ALL_TESTS, {"test": "embedding", "field": "prompt_embedding", "reference": path.name}]
-    assert {str(test["test"]) for test in tests} == set(TESTS)
+    assert {str(test["test"]) for test in tests} == set(TESTS) - {"same_hour"}  # of its own kind, below
     features = ["input_tokens", "attributes.temperature", "finish_reason", "is_error"]
     loaded = load(tmp_path, features=features, tests=tests, findings=list(FINDINGS))
     requests = bodies(300)
@@ -99,6 +100,17 @@ def test_every_test_and_finding_gives_verdicts(tmp_path: Path) -> None:
     assert found["finish_reason"]["drifted"] is False
     assert found["unmonitored_feature(top_k)"]["drifted"] is True
     assert len({body["verdict_id"] for body in found.values()}) == len(found)
+
+
+def test_windows_by_count_and_hours_against_hours_are_machines_over_slices(tmp_path: Path) -> None:
+    counted = load(tmp_path, window_seconds=None, window_requests=500, findings=["null_rate"])
+    assert counted.judges == ()
+    assert [machine.uid for machine in counted.machines] == [
+        "count:input_tokens:500",
+        "count:attributes.temperature:500",
+    ]
+    hourly = load(tmp_path, window_seconds=3600, slide_seconds=3600, tests=[SAME_HOUR])
+    assert [machine.uid for machine in hourly.machines] == ["earlier-hour:input_tokens:168"]
 
 
 def test_a_tests_parameters_change_its_own_ids_alone(tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ def test_the_config_digest_is_of_what_a_verdict_depends_on(tmp_path: Path) -> No
     assert len({ours, *other}) == 6
 
 
+COUNTED = {"window_seconds": None, "window_requests": 100}
+SAME_HOUR = {"test": "same_hour", "field": "input_tokens"}
 PSI = {"test": "psi", "field": "input_tokens", "threshold": 0.25}
 LIMIT = {"test": "limit", "field": "input_tokens", "figure": "mean"}
 EMBEDDING = {"test": "embedding", "field": "prompt_embedding", "reference": "nowhere.json"}
@@ -84,6 +86,12 @@ WRONG_MONITORS = [
     ({"features": []}, "monitors[0].features", "is empty", "at least one field"),
     ({"false_alarms": "often"}, "monitors[0].false_alarms", "is no false-alarm budget", "1 per 30d"),
     ({"false_alarms": "1 per 1 windows"}, "monitors[0].false_alarms", "", "1 per 30d"),
+    ({"window_seconds": None}, "monitors[0].window_seconds", "exactly one of", "window_requests"),
+    ({"window_requests": 100}, "monitors[0].window_seconds", "exactly one of", "window_requests"),
+    (COUNTED | {"slice_shards": 2}, "monitors[0].slice_shards", "whole slices", "Leave it out"),
+    (COUNTED | {"features": ["is_error"]}, "monitors[0].window_requests", "one numeric field", "window_seconds"),
+    (COUNTED | {"false_alarms": "1 per 7d"}, "monitors[0].false_alarms", "no fixed time", "1 per 30d"),
+    ({"tests": [SAME_HOUR]}, "monitors[0].tests[0]", "of 3600", "docs/monitors.md"),
     ({"slices": ["modle"]}, "monitors[0].slices[0]", "is no field", "Did you mean model?"),
     ({"slices": ["model"]}, "monitors[0].slices", "a label of every series already", "Leave it out"),
     ({"findings": ["nul_rate"]}, "monitors[0].findings.0", "is no finding", "Did you mean null_rate?"),

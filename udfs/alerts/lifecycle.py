@@ -4,7 +4,8 @@ A pure state machine over verdicts; event time is the only clock. What it guaran
 
 - Firing and resolved alternate, firing first; a series has at most one open alert.
 - A verdict that is not newer than the newest one seen changes nothing, so duplicates and replays add nothing.
-- Windows are *in a row* when their ends lie one slide apart. A missing window breaks the row.
+- Windows are *in a row* when their ends lie one slide apart; windows by count, when their numbers follow each other. A
+  missing window breaks the row.
 - A window that was not judged (`drifted` unknown, status other than `ok`) is evidence for nothing: it breaks the row
   and never resolves an alert.
 - A verdict under another configuration or reference starts a new row. An open alert stays open and is resolved, under
@@ -34,12 +35,13 @@ def step(state: LifecycleState, event: VerdictEvent, rule: AlertRule) -> tuple[L
     Returns `state` itself, the same object, when the verdict is not newer than the newest seen. O(rule's counts).
     """
     window_end_ms = event.window.window_end_ms
-    if state.last_window_end_ms is not None and window_end_ms <= state.last_window_end_ms:
+    if not _is_newer(event, state):
         return state, ()
     streak = _streak_after(state, event)
     after = replace(
         state,
         last_window_end_ms=window_end_ms,
+        last_window_number=event.window_number,
         config_digest=event.config_digest,
         reference_digest=event.reference_digest,
         streak=streak,
@@ -63,14 +65,31 @@ def ends_at_offset_seconds(interval_seconds: float, resend_delay_seconds: float)
     return _LIFE_IN_RESENDS * max(interval_seconds, resend_delay_seconds)
 
 
+def _is_newer(event: VerdictEvent, state: LifecycleState) -> bool:
+    """By the window's end; of two windows by count that end in the same millisecond, by their numbers."""
+    if state.last_window_end_ms is None or event.window.window_end_ms > state.last_window_end_ms:
+        return True
+    if event.window_number is None or state.last_window_number is None:
+        return False
+    return event.window.window_end_ms == state.last_window_end_ms and event.window_number > state.last_window_number
+
+
+def _is_next(event: VerdictEvent, state: LifecycleState) -> bool:
+    """Whether the window is the one behind the newest seen: a slide later, or of the next number."""
+    if event.window_number is not None:
+        return state.last_window_number is not None and event.window_number == state.last_window_number + 1
+    return (
+        state.last_window_end_ms is not None and event.window.window_end_ms == state.last_window_end_ms + event.slide_ms
+    )
+
+
 def _streak_after(state: LifecycleState, event: VerdictEvent) -> tuple[EvidenceWindow, ...]:
     """The windows in a row that argue for the next transition, `event`'s included if it does."""
     wanted = state.open_alert is None
     if event.drifted is not wanted:
         return ()
     in_a_row = (
-        state.last_window_end_ms is not None
-        and event.window.window_end_ms == state.last_window_end_ms + event.slide_ms
+        _is_next(event, state)
         and event.config_digest == state.config_digest
         and event.reference_digest == state.reference_digest
     )

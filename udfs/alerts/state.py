@@ -15,7 +15,7 @@ import orjson
 
 from schemas.alerts import EvidenceWindow
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 
 def _alpha_apart_from_threshold(body: dict[str, Any]) -> dict[str, Any]:
@@ -24,8 +24,16 @@ def _alpha_apart_from_threshold(body: dict[str, Any]) -> dict[str, Any]:
     return body | {"streak": streak}
 
 
+def _no_windows_by_count(body: dict[str, Any]) -> dict[str, Any]:
+    """Version 2 knew only windows by time, which have no number."""
+    return body | {"last_window_number": None}
+
+
 # From version n to n + 1: takes the decoded body without its version, returns the next one's.
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _alpha_apart_from_threshold}
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: _alpha_apart_from_threshold,
+    2: _no_windows_by_count,
+}
 
 
 class UnknownStateVersionError(ValueError):
@@ -53,6 +61,7 @@ class LifecycleState:
     """
 
     last_window_end_ms: int | None = None
+    last_window_number: int | None = None
     config_digest: str = ""
     reference_digest: str = ""
     streak: tuple[EvidenceWindow, ...] = ()
@@ -84,6 +93,7 @@ def decode(data: bytes) -> LifecycleState:
     open_alert = body["open_alert"]
     return LifecycleState(
         last_window_end_ms=body["last_window_end_ms"],
+        last_window_number=body["last_window_number"],
         config_digest=body["config_digest"],
         reference_digest=body["reference_digest"],
         streak=tuple(EvidenceWindow(**window) for window in body["streak"]),

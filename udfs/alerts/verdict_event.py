@@ -27,7 +27,8 @@ class UnreadableVerdictError(ValueError):
 class VerdictEvent:
     """What one verdict says about its series at `window.window_end_ms`.
 
-    `drifted` is None where the window was not judged: neither evidence for an alert nor against it.
+    `drifted` is None where the window was not judged: neither evidence for an alert nor against it. `window_number` is
+    that of a window by count, None for windows by time.
     """
 
     monitor: str
@@ -39,6 +40,7 @@ class VerdictEvent:
     config_digest: str
     reference_digest: str
     model_card_digest: str
+    window_number: int | None = None
 
     @property
     def series_key(self) -> str:
@@ -75,6 +77,7 @@ def decode_verdict(payload: bytes | None) -> VerdictEvent:
         config_digest=_text(body, "config_digest"),
         reference_digest="" if body.get("reference_digest") is None else _text(body, "reference_digest"),
         model_card_digest=_text(body, "model_card_digest"),
+        window_number=_window_number(body),
     )
     if body.get("series_key") != event.series_key:
         raise UnreadableVerdictError(Reason.BAD_ID, "series_key does not name monitor, feature and series")
@@ -151,6 +154,12 @@ def _count(body: dict[str, Any], name: str) -> int:
     if isinstance(found, bool) or not isinstance(found, int) or found < 0:
         raise UnreadableVerdictError(Reason.BAD_VALUE, f"{name} is not a whole number of at least 0")
     return found
+
+
+def _window_number(body: dict[str, Any]) -> int | None:
+    evidence = body.get("evidence")
+    found = evidence.get("window_number") if isinstance(evidence, dict) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def _slide_ms(body: dict[str, Any]) -> int:

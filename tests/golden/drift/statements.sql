@@ -89,7 +89,7 @@ FROM taken
 WHERE sizes[1] > 0;
 
 CREATE TEMPORARY VIEW slices_0 AS
-SELECT series, SUM(n) AS n, ARRAY_AGG(packet) AS packets, window_time
+SELECT series, SUM(n) AS n, ARRAY_AGG(packet) AS packets, window_end AS slice_end, window_time
 FROM TUMBLE(TABLE packets_0, DESCRIPTOR(event_time), INTERVAL '0 00:00:20.000' DAY TO SECOND(3))
 GROUP BY series, shard, window_start, window_end, window_time;
 
@@ -118,7 +118,7 @@ FROM taken
 WHERE sizes[2] > 0;
 
 CREATE TEMPORARY VIEW slices_1 AS
-SELECT series, SUM(n) AS n, ARRAY_AGG(packet) AS packets, window_time
+SELECT series, SUM(n) AS n, ARRAY_AGG(packet) AS packets, window_end AS slice_end, window_time
 FROM TUMBLE(TABLE packets_1, DESCRIPTOR(event_time), INTERVAL '0 00:00:01.500' DAY TO SECOND(3))
 GROUP BY series, shard, window_start, window_end, window_time;
 
