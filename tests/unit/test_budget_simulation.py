@@ -186,11 +186,19 @@ def test_a_recorded_series_without_order_is_independent() -> None:
     assert (recorded.level_of(1e-3) or (0, 0))[0] == pytest.approx((drawn.level_of(1e-3) or (1, 0))[0], rel=0.04)
 
 
-def test_work_is_bounded() -> None:
-    for question in (Question(1000, 1000, 100, 10, Independent()), Question(10**6, 10_000, 10**6, 1, Independent())):
-        seconds = DEFAULT_POLICY.windows(question) * question.n / question.overlap * 30e-9
-        assert seconds <= 700
-    assert DEFAULT_POLICY.windows(Question(1000, 1000, 100, 10, Independent())) == DEFAULT_POLICY.most_windows
+@pytest.mark.parametrize("n", [100, 1000, 30_000, 1_000_000])
+@pytest.mark.parametrize("n_reference", [1000, 100_000])
+def test_work_is_bounded(n: int, n_reference: int) -> None:
+    question = Question(n_reference, 1000, n, 10, Independent())
+    windows = DEFAULT_POLICY.windows(question)
+    references = windows / DEFAULT_POLICY.windows_a_stream(10) + 2 * DEFAULT_POLICY.reference_pairs
+    values = windows * n / 10 + references * n_reference
+    assert values * 30e-9 < 100
+    assert DEFAULT_POLICY.fewest_windows <= windows <= DEFAULT_POLICY.most_windows
+
+
+def test_a_usual_question_gets_all_windows() -> None:
+    assert DEFAULT_POLICY.windows(Question(10_000, 1000, 1000, 10, Independent())) == DEFAULT_POLICY.most_windows
 
 
 @pytest.mark.parametrize("wrong", [{"n": 4}, {"n_reference": 0}, {"test": "psi"}])

@@ -231,6 +231,12 @@ def test_what_is_not_shipped_is_simulated_around_n(tmp_path: Path) -> None:
     assert again.at(100).alpha_effective == curve(**asked).at(100).alpha_effective
 
 
+def test_a_huge_reference_is_simulated_as_a_large_one() -> None:
+    cache = AnswerCache(None, replace(QUICK, most_windows=5000, largest_reference=3000))
+    found = curve(n_reference=10**9, n=100, overlap=3, cache=cache)
+    assert (found.m, found.n_reference, found.at(100).n_reference) == (3000, 10**9, 10**9)
+
+
 def test_a_curve_travels_to_workers() -> None:
     copy: ThresholdCurve = pickle.loads(pickle.dumps(curve()))
     assert copy.at(601) == curve().at(601)

@@ -33,7 +33,7 @@ class AnswerCache:
         return self.folder / f"threshold-{digest}.json"
 
     def answer(self, question: Question) -> tuple[OnsetLevels, str]:
-        """Return the answer, and whether it was `cached` or `simulated`. A simulation takes up to two minutes."""
+        """Return the answer, and whether it was `cached` or `simulated`. A simulation takes up to 80 s."""
         path = self.path_of(question)
         found = None if path is None else self._read(path)
         if found is not None:

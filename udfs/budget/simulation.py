@@ -25,21 +25,25 @@ ALGORITHM_VERSION = 1
 
 @dataclass(frozen=True)
 class SimulationPolicy:
-    """How long to simulate, and what to trust. The nanoseconds are what a value and a bin cost on a slow core of 2023:
-    they turn `most_seconds` into a number of windows without looking at a clock, so a seed gives the same bits.
+    """How long to simulate, and what to trust. The nanoseconds are what a value of a window, a bin, and a value of a
+    reference cost on a slow core of 2023: they turn `most_seconds` into a number of windows without looking at a clock,
+    so a seed gives the same bits. `fewest_windows` are simulated however long they take.
 
     `slides` is the length of a stream, at least, and `past` its least length in overlaps: a long stream wastes fewer
     windows on its past, many streams are many references. A level is counted, not fitted, where at least
     `counted_onsets` onsets stand behind it. `reference_pairs` are drawn for `OnsetLevels.reference_error`, whose share
-    of references is `reference_share`.
+    of references is `reference_share`. A reference of more than `largest_reference` values is taken for one of so many
+    (`threshold.py`): it errs less, so the threshold is a little too high.
     """
 
     seed: int = 20_240_229
     most_windows: int = 1_000_000
-    fewest_windows: int = 20_000
-    most_seconds: float = 120.0
+    fewest_windows: int = 5000
+    most_seconds: float = 80.0
     nanoseconds_a_value: float = 30.0
     nanoseconds_a_bin: float = 12.0
+    nanoseconds_a_reference_value: float = 100.0
+    largest_reference: int = 100_000
     slides: int = 240
     past: int = 12
     counted_onsets: int = 2000
@@ -47,10 +51,23 @@ class SimulationPolicy:
     reference_share: float = 0.99
     tail: TailPolicy = field(default_factory=TailPolicy)
 
+    def slides_of(self, overlap: int) -> int:
+        """How many slices a stream has."""
+        return max(self.slides, self.past * overlap)
+
+    def windows_a_stream(self, overlap: int) -> int:
+        """How many of a stream's windows count: all but those before the first whole one, and the past."""
+        return self.slides_of(overlap) - 2 * overlap + 1
+
     def windows(self, question: "Question") -> int:
         """How many windows the time allows."""
         bins = min(question.n_reference, question.n_points) * (2 if question.source.has_ties else 1)
-        cost = question.n / question.overlap * self.nanoseconds_a_value + bins * self.nanoseconds_a_bin
+        reference = question.n_reference * self.nanoseconds_a_reference_value
+        cost = (
+            question.n / question.overlap * self.nanoseconds_a_value
+            + bins * self.nanoseconds_a_bin
+            + reference / self.windows_a_stream(question.overlap)
+        )
         return int(min(self.most_windows, max(self.fewest_windows, self.most_seconds * 1e9 / cost)))
 
 
@@ -124,9 +141,8 @@ def simulate_overlaps(
     windows: int,
 ) -> dict[int, OnsetLevels]:
     """Return the levels for windows of each of `overlaps` slices, from one simulation of slices."""
-    slides = max(policy.slides, policy.past * max(overlaps))
-    layout = Layout(n_reference, n_points, sizes, slides)
-    streams = math.ceil(windows / (slides - 2 * max(overlaps) + 1))
+    layout = Layout(n_reference, n_points, sizes, policy.slides_of(max(overlaps)))
+    streams = math.ceil(windows / policy.windows_a_stream(max(overlaps)))
     rng = np.random.default_rng(policy.seed)
     error = reference_error(source, layout, rng, policy)
     points, answers = min(n_reference, n_points), {}

@@ -242,7 +242,7 @@ def threshold_curve(
 
     `n_reference` is how many raw values the reference was made of, `n_points` how many of its points are kept; `rate`
     the onsets a window that the test may have (`FalseAlarmBudget.onset_rate`). Shipped levels are used where there are
-    any, else those of `cache`, else up to three simulations (each at most some two minutes of one core).
+    any, else those of `cache`, else up to three simulations (together at most some four minutes of one core).
     Raises ValueError for a rate that is not rare, and as `Question` does; LookupError where there are no shipped levels
     and they are `shipped_only`.
 
@@ -259,9 +259,9 @@ def threshold_curve(
         raise LookupError("no levels are shipped for such windows")
     else:
         cache = cache or AnswerCache(None)
-        seed, m = cache.policy.seed, n_reference
+        seed, m = cache.policy.seed, min(n_reference, cache.policy.largest_reference)
         ns = tuple(sorted({max(overlap, round(n * factor)) for factor in promise.n_factors}))
-        answered = [cache.answer(Question(n_reference, n_points, at, overlap, source)) for at in ns]
+        answered = [cache.answer(Question(m, n_points, at, overlap, source)) for at in ns]
         answers = tuple(levels for levels, _ in answered)
         origin = "simulated" if any(o == "simulated" for _, o in answered) else "cached"
     return ThresholdCurve(
