@@ -33,7 +33,7 @@ class AnswerCache:
         return self.folder / f"threshold-{digest}.json"
 
     def answer(self, question: Question) -> tuple[OnsetLevels, str]:
-        """Return the answer, and whether it was `cached` or `simulated`. A simulation takes up to 80 s."""
+        """Return the answer, and whether it was `cached` or `simulated`. A simulation takes 13 to 92 s."""
         path = self.path_of(question)
         found = None if path is None else self._read(path)
         if found is not None:

@@ -242,7 +242,7 @@ def threshold_curve(
 
     `n_reference` is how many raw values the reference was made of, `n_points` how many of its points are kept; `rate`
     the onsets a window that the test may have (`FalseAlarmBudget.onset_rate`). Shipped levels are used where there are
-    any, else those of `cache`, else up to three simulations (together at most some four minutes of one core).
+    any, else those of `cache`, else up to three simulations (together some five minutes of one core at most).
     Raises ValueError for a rate that is not rare, and as `Question` does; LookupError where there are no shipped levels
     and they are `shipped_only`.
 
