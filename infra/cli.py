@@ -17,6 +17,7 @@ COMMANDS = {
     "replay": ("infra.commands.replay", "Send a recorded trace as OTLP messages to Kafka."),
     "reference": ("infra.commands.reference", "Build and show the reference profiles that drift is judged against."),
     "monitors": ("infra.commands.monitors", "Check, explain and backtest a file of monitors."),
+    "thresholds": ("infra.commands.thresholds", "Compute and keep what a false-alarm budget asks of each feature."),
     "alerts": ("infra.commands.alerts", "Show alerts as they fire and resolve."),
     "plot": ("infra.commands.plot", "Draw a drift series over time, or the distances between versions."),
     "sql": ("infra.commands.sql", "Open Spark SQL on the Delta audit tables."),

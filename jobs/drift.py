@@ -14,9 +14,19 @@ from pyflink.common import Types
 from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment
 from pyflink.table.udf import udf
 
-from jobs.drift_sql import FOLLOWED, JOB, all_verdicts, front_statements, sink_statements, slicer_of, view_statements
+from jobs.drift_sql import (
+    FOLLOWED,
+    JOB,
+    Cut,
+    all_verdicts,
+    cuts_of,
+    front_statements,
+    sink_statements,
+    slicer_of,
+    view_statements,
+)
 from jobs.flink_environment import job_name, open_environment
-from jobs.monitors import Monitor, Monitors, load_monitors
+from jobs.monitors import Monitors, load_monitors
 from jobs.request_slices import OPTIONS, take_requests
 from jobs.settings import JobSettings, add_job_arguments, settings_from
 from udfs.flink_drift import JudgeWindows, SketchSlices
@@ -54,9 +64,9 @@ def build(
     _register_functions(table_env, monitors)
     for statement in view_statements(monitors):
         table_env.execute_sql(statement)
-    for number, monitor in enumerate(monitors.monitors):
-        if monitor.machines:
-            _register_machines(table_env, number, monitor)
+    for cut in cuts_of(monitors):
+        if cut.machines:
+            _register_machines(table_env, cut)
     if monitors.followers:
         _register_followed(table_env, monitors)
     statement_set = table_env.create_statement_set()
@@ -68,15 +78,16 @@ def build(
     return statement_set
 
 
-def _register_machines(table_env: StreamTableEnvironment, number: int, monitor: Monitor) -> None:
-    """Register what a monitor's slice machines say, their states under a uid of their own."""
-    query = f"SELECT series, packets, slice_end FROM slices_{number}"
+def _register_machines(table_env: StreamTableEnvironment, cut: Cut) -> None:
+    """Register what the slice machines of a cut say, their states under a uid of their own."""
+    query = f"SELECT monitor, series, packets, slice_end FROM slices_{cut.name}"
     slices = table_env.to_data_stream(table_env.sql_query(query)).key_by(series_of, key_type=Types.STRING())
-    name = f"drift-machines-{monitor.name}"
+    name = f"drift-machines-{cut.name}"
     # PyFlink computes the key in an operator of its own and hands out no way to name it.
     slices._j_data_stream.getTransformation().getInputs().get(0).setUid(f"{name}-key")
-    verdicts = slices.process(StepSlices(monitor.inputs, monitor.machines), VERDICT_TYPE).name(name).uid(name)
-    table_env.create_temporary_view(f"machine_verdicts_{number}", table_env.from_data_stream(verdicts))
+    stepped = StepSlices({number: (monitor.inputs, monitor.machines) for number, monitor in cut.members.items()})
+    verdicts = slices.process(stepped, VERDICT_TYPE).name(name).uid(name)
+    table_env.create_temporary_view(f"machine_verdicts_{cut.name}", table_env.from_data_stream(verdicts))
 
 
 def _register_followed(table_env: StreamTableEnvironment, monitors: Monitors) -> None:
@@ -91,10 +102,11 @@ def _register_followed(table_env: StreamTableEnvironment, monitors: Monitors) ->
 
 def _register_functions(table_env: StreamTableEnvironment, monitors: Monitors) -> None:
     """Register the vectorised functions by the names that the SQL calls; their references travel with them."""
-    functions = {}
-    for number, monitor in enumerate(monitors.monitors):
-        functions[f"sketch_{number}"] = (SketchSlices(monitor.inputs, monitor.judges), DataTypes.BYTES())
-        functions[f"judge_{number}"] = (JudgeWindows(monitor.judges), DataTypes.ARRAY(DataTypes.STRING()))
+    collected = [(monitor.inputs, monitor.judges) for monitor in monitors.monitors]
+    functions = {
+        "sketch_slices": (SketchSlices(collected), DataTypes.BYTES()),
+        "judge_windows": (JudgeWindows([judges for _, judges in collected]), DataTypes.ARRAY(DataTypes.STRING())),
+    }
     for name, (function, result_type) in functions.items():
         table_env.create_temporary_function(name, udf(function, result_type=result_type, func_type="pandas"))
 

@@ -200,7 +200,7 @@ def _feature_judge(context: MonitorContext, place: Place, field: str, findings: 
             min_effect=given["min_effect"],
             test=given["category_test"],
         )
-        nulls = {"reference_n": categories.n_raw - categories.n_null, "reference_null": categories.n_null}
+        nulls = {"reference_n": categories.n_raw, "reference_null": categories.n_null}
         if "new_category" in findings:
             beside.append(NewCategory(**own("new_category"), reference=categories, **findings["new_category"]))
     else:
@@ -209,7 +209,7 @@ def _feature_judge(context: MonitorContext, place: Place, field: str, findings: 
         policy = {name: given[name] for name in ("alpha", "min_effect", "method")}
         budget = _budget(context, field) if given["false_alarms"] else None
         main = ReferenceKs(**common, frame=frame, reference=ranks, budget=budget, **policy)
-        nulls = {"reference_n": stored.n_raw - stored.n_null, "reference_null": stored.n_null}
+        nulls = {"reference_n": stored.n_raw, "reference_null": stored.n_null}
         if "range" in findings:
             ends = {"minimum": stored.minimum, "maximum": stored.maximum, "n_reference": nulls["reference_n"]}
             beside.append(Range(**own("range"), **ends, **findings["range"]))
@@ -234,7 +234,7 @@ def _budget(context: MonitorContext, field: str) -> ThresholdCurve:
         n_tests = len(given["features"]) * given["expected_series"]
         rate = budget.onset_rate(slide_seconds=context.frame.slide_ms / 1000, tests=n_tests)
         return threshold_curve(
-            n_reference=stored.n_raw - stored.n_null,
+            n_reference=stored.n_raw,
             n_points=stored.points.size,
             n=count or given["expected_samples"],
             overlap=context.frame.window_ms // context.frame.slide_ms,

@@ -73,38 +73,45 @@ def _rows(taken: Taken, n: int) -> pd.DataFrame:
 
 
 class SketchSlices(ScalarFunction):
-    """The packets of a slice -> the sketches of all judges of the monitor, in one bundle."""
+    """(monitor, packets of a slice) -> the sketches of all judges of the monitor, in one bundle."""
 
-    def __init__(self, inputs: Sequence[Input], judges: Sequence[WindowJudge]) -> None:
-        self.inputs, self.judges = tuple(inputs), tuple(judges)
+    def __init__(self, monitors: Sequence[tuple[Sequence[Input], Sequence[WindowJudge]]]) -> None:
+        self.monitors = tuple((tuple(inputs), tuple(judges)) for inputs, judges in monitors)
 
-    def eval(self, slices: "pd.Series[object]") -> "pd.Series[object]":
-        """Series of ARRAY<BYTES> to a Series of BYTES."""
-        return pd.Series([self._sketched(packets) for packets in slices], dtype=object)
+    def eval(self, monitors: "pd.Series[int]", slices: "pd.Series[object]") -> "pd.Series[object]":
+        """Series of INT and ARRAY<BYTES> to a Series of BYTES."""
+        rows = zip(monitors, slices, strict=True)
+        return pd.Series([self._sketched(monitor, packets) for monitor, packets in rows], dtype=object)
 
-    def _sketched(self, packets: object) -> bytes:
-        columns = dict(zip(self.inputs, unpack(packets, self.inputs), strict=True))  # type: ignore[arg-type]
-        return bundle([judge.sketch(*(columns[given] for given in judge.inputs)) for judge in self.judges])
+    def _sketched(self, monitor: int, packets: object) -> bytes:
+        inputs, judges = self.monitors[monitor]
+        columns = dict(zip(inputs, unpack(packets, inputs), strict=True))  # type: ignore[arg-type]
+        return bundle([judge.sketch(*(columns[given] for given in judge.inputs)) for judge in judges])
 
 
 class JudgeWindows(ScalarFunction):
-    """(window end, series, ARRAY<BYTES> of bundles) -> the verdicts of the window, as JSON texts."""
+    """(monitor, window end, series, ARRAY<BYTES> of bundles) -> the verdicts of the window, as JSON texts."""
 
-    def __init__(self, judges: Sequence[WindowJudge]) -> None:
-        self.judges = tuple(judges)
+    def __init__(self, monitors: Sequence[Sequence[WindowJudge]]) -> None:
+        self.monitors = tuple(map(tuple, monitors))
 
     def eval(
-        self, window_ends: "pd.Series[pd.Timestamp]", series: "pd.Series[str]", windows: "pd.Series[object]"
+        self,
+        monitors: "pd.Series[int]",
+        window_ends: "pd.Series[pd.Timestamp]",
+        series: "pd.Series[str]",
+        windows: "pd.Series[object]",
     ) -> "pd.Series[object]":
-        """Series of TIMESTAMP(3), STRING and ARRAY<BYTES> to a Series of ARRAY<STRING>."""
-        rows = zip(window_ends.astype("datetime64[ms]").astype("int64"), series, windows, strict=True)
-        return pd.Series([self._verdicts(int(end_ms), *row) for end_ms, *row in rows], dtype=object)
+        """Series of INT, TIMESTAMP(3), STRING and ARRAY<BYTES> to a Series of ARRAY<STRING>."""
+        ends_ms = window_ends.astype("datetime64[ms]").astype("int64")
+        rows = zip(monitors, ends_ms, series, windows, strict=True)
+        return pd.Series([self._verdicts(*row) for row in rows], dtype=object)
 
-    def _verdicts(self, window_end_ms: int, series: str, bundles: Sequence[bytes]) -> list[str]:
+    def _verdicts(self, monitor: int, window_end_ms: int, series: str, bundles: Any) -> list[str]:
         labels = orjson.loads(series)
         sketches = zip(*map(unbundle, bundles), strict=True)
         return [
             verdict.to_json().decode()
-            for judge, of_judge in zip(self.judges, sketches, strict=True)
-            for verdict in judge.judge(labels, window_end_ms, of_judge)
+            for judge, of_judge in zip(self.monitors[monitor], sketches, strict=True)
+            for verdict in judge.judge(labels, int(window_end_ms), of_judge)
         ]

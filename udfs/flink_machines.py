@@ -1,6 +1,6 @@
 """Slice machines in Flink: slices in, verdicts out. The logic is in `udfs.judging.slice_machine`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import orjson
@@ -18,15 +18,18 @@ STATE_NAME = "slice_machines"
 
 
 def series_of(row: Row) -> str:
-    """The key of a slice's row."""
-    return str(row[0])
+    """The key of a slice's row: its monitor and series."""
+    return f"{row[0]}\x00{row[1]}"
 
 
 class StepSlices(KeyedProcessFunction):
-    """Rows (series, packets, slice end), keyed by `series_of`, to rows of one verdict (JSON text)."""
+    """Rows (monitor, series, packets, slice end), keyed by `series_of`, to rows of one verdict (JSON text).
 
-    def __init__(self, inputs: Sequence[Input], machines: Sequence[SliceMachine]) -> None:
-        self._inputs, self._machines = tuple(inputs), tuple(machines)
+    `monitors` has what each monitor collects, and its machines.
+    """
+
+    def __init__(self, monitors: Mapping[int, tuple[Sequence[Input], Sequence[SliceMachine]]]) -> None:
+        self._monitors = dict(monitors)
         self._states: MapState
 
     def open(self, runtime_context: RuntimeContext) -> None:
@@ -36,10 +39,13 @@ class StepSlices(KeyedProcessFunction):
 
     def process_element(self, row: Row, ctx: KeyedProcessFunction.Context) -> Iterator[Row]:
         """One closed slice of a series."""
-        labels, packets = orjson.loads(row[0]), [bytes(packet) for packet in row[1]]
-        slice_end_ms = (row[2] - _EPOCH) // _MILLISECOND
-        columns = dict(zip(self._inputs, unpack(packets, self._inputs), strict=True))
-        for machine in self._machines:
+        inputs, machines = self._monitors[row[0]]
+        if not machines:
+            return
+        labels, packets = orjson.loads(row[1]), [bytes(packet) for packet in row[2]]
+        slice_end_ms = (row[3] - _EPOCH) // _MILLISECOND
+        columns = dict(zip(inputs, unpack(packets, inputs), strict=True))
+        for machine in machines:
             stored = self._states.get(machine.uid)
             given = (columns[wanted] for wanted in machine.inputs)
             after, verdicts = machine.step(None if stored is None else bytes(stored), labels, slice_end_ms, *given)

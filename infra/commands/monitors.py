@@ -32,8 +32,8 @@ Examples:
   slacktide monitors explain monitors.yaml --samples 3000 --series 20
   slacktide monitors backtest monitors.yaml --from-parquet requests.parquet
 """
-CHECK_EXAMPLE = "\b\nExample:\n  slacktide monitors check infra/conf/monitors.yaml"
-EXPLAIN_EXAMPLE = "\b\nExample:\n  slacktide monitors explain infra/conf/monitors.yaml --samples 1500 --series 4"
+CHECK_EXAMPLE = "\b\nExamples:\n  slacktide monitors check infra/conf/monitors.yaml"
+EXPLAIN_EXAMPLE = "\b\nExamples:\n  slacktide monitors explain infra/conf/monitors.yaml --samples 1500 --series 4"
 BACKTEST_EXAMPLES = """
 \b
 Examples:

@@ -113,6 +113,8 @@ def build(
             source=source,
             max_points=points,
             max_categories=max_categories,
+            # The order of a topic's requests is known, so how they depend on each other can be told.
+            in_time_order=options["from_topic"] is not None,
         )
     except ReferenceProfileError as error:
         raise Refused(str(error)) from None

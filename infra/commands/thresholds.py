@@ -6,20 +6,19 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from infra.commands.state_option import state_option
 from jobs.kafka_client import ConfigurationError
+from jobs.monitor_judges import cache_folder
 from udfs.budget.cache import AnswerCache
 from udfs.budget.false_alarms import FalseAlarmBudget
 from udfs.budget.threshold import Threshold, source_for, threshold_curve
 from udfs.references.feature import FeatureReference
 from udfs.references.profile import ReferenceProfile, ReferenceProfileError
 
-CACHE_FOLDER = "thresholds"  # under the state folder
 TABLE_WIDTH = 120  # where there is no terminal to ask
 PLACE = "command line"
 EXAMPLES = """
 \b
-Example:
+Examples:
   slacktide thresholds references/chat-0123456789ab.json --false-alarms "1 per 30d" --values 600 \\
       --window-seconds 300 --slide-seconds 30 --series 10
 """
@@ -33,14 +32,11 @@ Example:
 @click.option("--slide-seconds", type=click.IntRange(1), required=True, help="How often a window ends.")
 @click.option("--series", type=click.IntRange(1), default=1, help="Series that share the budget.")
 @click.option("--min-effect", type=click.FloatRange(0, 1), default=0.05, help="The monitor's minimum effect.")
-@state_option
-def command(
-    reference: Path, *, false_alarms: str, values: int, series: int, min_effect: float, state: Path, **seconds: int
-) -> None:
+def command(reference: Path, *, false_alarms: str, values: int, series: int, min_effect: float, **seconds: int) -> None:
     """Compute and keep the thresholds for the numeric features of REFERENCE.
 
-    What isn't shipped is simulated (up to a few minutes a feature) and kept under the state folder, where the next call
-    finds it. The budget is shared by all features and series.
+    What isn't shipped is simulated (up to a few minutes a feature) and kept under `$XDG_CACHE_HOME/slacktide`, where
+    `submit drift` finds it. The budget is shared by all features and series.
     """
     window_seconds, slide_seconds = seconds["window_seconds"], seconds["slide_seconds"]
     if window_seconds % slide_seconds:
@@ -48,7 +44,7 @@ def command(
         raise ConfigurationError(PLACE, "--slide-seconds", problem, "Choose a slide of which it holds a whole number")
     profile = _profile(reference)
     tests = max(1, len(profile.features)) * series
-    cache = AnswerCache(state / CACHE_FOLDER)
+    cache = AnswerCache(cache_folder())
     found: dict[str, Threshold] = {}
     try:
         rate = FalseAlarmBudget.parse(false_alarms).onset_rate(slide_seconds=slide_seconds, tests=tests)

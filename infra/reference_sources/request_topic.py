@@ -20,19 +20,23 @@ TIMEOUT_SECONDS = 30.0
 
 
 def columns_of_topic(kafka: KafkaClient, topic: str, since_ms: int, until_ms: int, wanted: Wanted) -> Columns:
-    """Return the wanted fields of requests with event time in [since_ms, until_ms): float64, or texts of categories.
+    """Return the wanted fields of requests with event time in [since_ms, until_ms): float64 in the order of event time
+    (over all partitions), or texts of categories.
 
     Read committed, from the first record that may matter up to the end the topic has now: about 4 microseconds a record
     read, and 8 bytes a value kept. Raises ConfigurationError when broker or topic is not there or nothing is in range.
     """
     values: dict[str, list[Any]] = {name: [] for name in wanted.candidates}
+    times: list[int] = []
     for request in _requests(kafka, topic, since_ms):
         if since_ms <= request.get("event_time_ms", -1) < until_ms and _matches(request, wanted):
+            times.append(request["event_time_ms"])
             for name, column in values.items():
                 value = _value(request, name)
                 column.append(value if name in CATEGORIES else _number(value))
+    order = np.argsort(np.array(times, dtype=np.int64), kind="stable")
     columns: Columns = {
-        name: as_categories(column) if name in CATEGORIES else np.array(column, dtype=np.float64)
+        name: as_categories(column) if name in CATEGORIES else np.array(column, dtype=np.float64)[order]
         for name, column in values.items()
     }
     source = f"topic {topic}, {rfc3339(since_ms)} to {rfc3339(until_ms)}"

@@ -113,7 +113,7 @@ def test_the_job_says_of_every_kind_what_the_backtest_says(
         producer.produce(PREFIX + "requests", value, str(number), headers=[header])
     assert producer.flush(30) == 0
     arguments = ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX]
-    arguments += ["--monitors", str(monitors_file), "--parallelism", "2", "--until-now", "--name-suffix=-kinds"]
+    arguments += ["--monitors", str(monitors_file), "--until-now", "--name-suffix=-kinds"]
     job = flink.run("jobs.drift", arguments)
     assert flink.rest.wait_for(job, {"FINISHED", "FAILED"}, 200) == "FINISHED"
 

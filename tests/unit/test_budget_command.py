@@ -19,9 +19,10 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return profile.save(tmp_path_factory.mktemp("references"))
 
 
-def run(reference: Path, state: Path, *changed: str) -> Result:
+def run(reference: Path, cache: Path, *changed: str) -> Result:
     asked = ["--false-alarms", "1 per 7d", "--values", "600", "--window-seconds", "300", "--slide-seconds", "30"]
-    return CliRunner().invoke(command, [str(reference), "--state-folder", str(state), *asked, *changed])
+    environment = {"XDG_CACHE_HOME": str(cache)}
+    return CliRunner().invoke(command, [str(reference), *asked, *changed], env=environment)
 
 
 def test_each_feature_has_a_row(reference: Path, tmp_path: Path) -> None:

@@ -27,7 +27,10 @@ def packet(tokens: list[float], seconds: list[float]) -> bytes:
 def test_the_packets_of_a_slice_become_the_sketches_of_every_judge() -> None:
     slices = [[packet([0.5, np.nan], [5.0, 6.0]), packet([3.0], [np.nan])], [packet([], [])]]
     column = pd.Series([np.array(packets, dtype=object) for packets in slices])
-    found = [unbundle(data) for data in travelled(SketchSlices(INPUTS, [TOKENS, SECONDS])).eval(column)]
+    found = [
+        unbundle(data)
+        for data in travelled(SketchSlices([(INPUTS, [TOKENS, SECONDS])])).eval(pd.Series([0, 0]), column)
+    ]
     tokens = [RankSketch.from_bytes(sketches[0], TOKENS.reference) for sketches in found]
     seconds = [RankSketch.from_bytes(sketches[1], SECONDS.reference) for sketches in found]
     assert [(sketch.n, sketch.n_null) for sketch in tokens] == [(2, 1), (0, 0)]
@@ -35,10 +38,14 @@ def test_the_packets_of_a_slice_become_the_sketches_of_every_judge() -> None:
 
 
 def test_a_window_gives_a_verdict_a_judge() -> None:
-    sketched = SketchSlices(INPUTS, [TOKENS, SECONDS]).eval(pd.Series([[packet([1.0, v], [5.0])] for v in (2.0, 9.0)]))
+    sketched = SketchSlices([(INPUTS, [TOKENS, SECONDS])]).eval(
+        pd.Series([0, 0]), pd.Series([[packet([1.0, v], [5.0])] for v in (2.0, 9.0)])
+    )
     windows = pd.Series([np.array(sketched, dtype=object)] * 2)
     ends = pd.Series(pd.to_datetime([60_000, 80_000], unit="ms"))
-    found = travelled(JudgeWindows([TOKENS, SECONDS])).eval(ends, pd.Series(['["a"]', '["b"]']), windows)
+    found = travelled(JudgeWindows([[], [TOKENS, SECONDS]])).eval(
+        pd.Series([1, 1]), ends, pd.Series(['["a"]', '["b"]']), windows
+    )
     bodies = [[orjson.loads(verdict) for verdict in window] for window in found]
     assert [[body["feature"] for body in window] for window in bodies] == [["a", "b"]] * 2
     assert [window[0]["series"] for window in bodies] == [{"model": "a"}, {"model": "b"}]

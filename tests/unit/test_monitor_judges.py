@@ -98,6 +98,9 @@ def test_every_test_and_finding_gives_verdicts(tmp_path: Path) -> None:
     assert "unmonitored_feature(agreement)" in found  # named by no feature and no test's `field`
     assert {body["status"] for body in found.values()} <= {"ok", "inconclusive"}
     assert found["finish_reason"]["drifted"] is False
+    # 990 values and 10 nulls in the reference: none is counted twice.
+    assert found["null_rate(finish_reason)"]["n_reference"] == 1000
+    assert found["null_rate(finish_reason)"]["evidence"]["reference_share"] == 0.01
     assert found["unmonitored_feature(top_k)"]["drifted"] is True
     assert len({body["verdict_id"] for body in found.values()}) == len(found)
 

@@ -83,63 +83,71 @@ SELECT `offset`, event_time, found.series, found.packets, found.sizes, found.let
 FROM taking
 WHERE found.sizes IS NOT NULL OR found.letters IS NOT NULL OR found.counts IS NOT NULL;
 
-CREATE TEMPORARY VIEW packets_0 AS
-SELECT series[1] AS series, packets[1] AS packet, sizes[1] AS n, MOD(`offset`, 1) AS shard, event_time
-FROM taken
-WHERE sizes[1] > 0;
+CREATE TEMPORARY VIEW packets_20000 AS
+SELECT 0 AS monitor, series[1] AS series, packets[1] AS packet, sizes[1] AS n, MOD(`offset`, 1) AS shard, event_time
+FROM taken WHERE sizes[1] > 0;
 
-CREATE TEMPORARY VIEW slices_0 AS
-SELECT series, SUM(n) AS n, ARRAY_AGG(packet) AS packets, window_end AS slice_end, window_time
-FROM TUMBLE(TABLE packets_0, DESCRIPTOR(event_time), INTERVAL '0 00:00:20.000' DAY TO SECOND(3))
-GROUP BY series, shard, window_start, window_end, window_time;
+CREATE TEMPORARY VIEW slices_20000 AS
+SELECT monitor, series, SUM(n) AS n, ARRAY_AGG(packet) AS packets, window_end AS slice_end, window_time
+FROM TUMBLE(TABLE packets_20000, DESCRIPTOR(event_time), INTERVAL '0 00:00:20.000' DAY TO SECOND(3))
+GROUP BY monitor, series, shard, window_start, window_end, window_time;
 
-CREATE TEMPORARY VIEW sketches_0 AS
-SELECT series, sketch_0(packets) AS sketches, window_time
-FROM slices_0;
+CREATE TEMPORARY VIEW sketches_20000 AS
+SELECT monitor, series, sketch_slices(monitor, packets) AS sketches, window_time
+FROM slices_20000;
 
-CREATE TEMPORARY VIEW windows_0 AS
-SELECT series, ARRAY_AGG(sketches) AS sketches, window_end
-FROM HOP(TABLE sketches_0, DESCRIPTOR(window_time), INTERVAL '0 00:00:20.000' DAY TO SECOND(3), INTERVAL '0 00:01:00.000' DAY TO SECOND(3))
-GROUP BY series, window_start, window_end;
+CREATE TEMPORARY VIEW sliced_20000 AS
+SELECT monitor, SUM(n) AS n, window_end
+FROM TUMBLE(TABLE slices_20000, DESCRIPTOR(window_time), INTERVAL '0 00:00:20.000' DAY TO SECOND(3))
+GROUP BY monitor, window_start, window_end;
 
-CREATE TEMPORARY VIEW verdicts_0 AS
+CREATE TEMPORARY VIEW in_20000_60000 AS
+SELECT monitor, series, sketches, window_time
+FROM sketches_20000
+WHERE monitor IN (0);
+
+CREATE TEMPORARY VIEW windows_20000_60000 AS
+SELECT monitor, series, ARRAY_AGG(sketches) AS sketches, window_end
+FROM HOP(TABLE in_20000_60000, DESCRIPTOR(window_time), INTERVAL '0 00:00:20.000' DAY TO SECOND(3), INTERVAL '0 00:01:00.000' DAY TO SECOND(3))
+GROUP BY monitor, series, window_start, window_end;
+
+CREATE TEMPORARY VIEW verdicts_20000_60000 AS
 SELECT verdict
-FROM (SELECT judge_0(window_end, series, sketches) AS verdicts FROM windows_0)
+FROM (SELECT judge_windows(monitor, window_end, series, sketches) AS verdicts FROM windows_20000_60000)
 CROSS JOIN UNNEST(verdicts) AS unnested (verdict);
 
-CREATE TEMPORARY VIEW sliced_0 AS
-SELECT SUM(n) AS n, window_end
-FROM TUMBLE(TABLE slices_0, DESCRIPTOR(window_time), INTERVAL '0 00:00:20.000' DAY TO SECOND(3))
-GROUP BY window_start, window_end;
+CREATE TEMPORARY VIEW packets_1500 AS
+SELECT 1 AS monitor, series[2] AS series, packets[2] AS packet, sizes[2] AS n, MOD(`offset`, 8) AS shard, event_time
+FROM taken WHERE sizes[2] > 0;
 
-CREATE TEMPORARY VIEW packets_1 AS
-SELECT series[2] AS series, packets[2] AS packet, sizes[2] AS n, MOD(`offset`, 8) AS shard, event_time
-FROM taken
-WHERE sizes[2] > 0;
+CREATE TEMPORARY VIEW slices_1500 AS
+SELECT monitor, series, SUM(n) AS n, ARRAY_AGG(packet) AS packets, window_end AS slice_end, window_time
+FROM TUMBLE(TABLE packets_1500, DESCRIPTOR(event_time), INTERVAL '0 00:00:01.500' DAY TO SECOND(3))
+GROUP BY monitor, series, shard, window_start, window_end, window_time;
 
-CREATE TEMPORARY VIEW slices_1 AS
-SELECT series, SUM(n) AS n, ARRAY_AGG(packet) AS packets, window_end AS slice_end, window_time
-FROM TUMBLE(TABLE packets_1, DESCRIPTOR(event_time), INTERVAL '0 00:00:01.500' DAY TO SECOND(3))
-GROUP BY series, shard, window_start, window_end, window_time;
+CREATE TEMPORARY VIEW sketches_1500 AS
+SELECT monitor, series, sketch_slices(monitor, packets) AS sketches, window_time
+FROM slices_1500;
 
-CREATE TEMPORARY VIEW sketches_1 AS
-SELECT series, sketch_1(packets) AS sketches, window_time
-FROM slices_1;
+CREATE TEMPORARY VIEW sliced_1500 AS
+SELECT monitor, SUM(n) AS n, window_end
+FROM TUMBLE(TABLE slices_1500, DESCRIPTOR(window_time), INTERVAL '0 00:00:01.500' DAY TO SECOND(3))
+GROUP BY monitor, window_start, window_end;
 
-CREATE TEMPORARY VIEW windows_1 AS
-SELECT series, ARRAY_AGG(sketches) AS sketches, window_end
-FROM HOP(TABLE sketches_1, DESCRIPTOR(window_time), INTERVAL '0 00:00:01.500' DAY TO SECOND(3), INTERVAL '1 00:00:00.000' DAY TO SECOND(3))
-GROUP BY series, window_start, window_end;
+CREATE TEMPORARY VIEW in_1500_86400000 AS
+SELECT monitor, series, sketches, window_time
+FROM sketches_1500
+WHERE monitor IN (1);
 
-CREATE TEMPORARY VIEW verdicts_1 AS
+CREATE TEMPORARY VIEW windows_1500_86400000 AS
+SELECT monitor, series, ARRAY_AGG(sketches) AS sketches, window_end
+FROM HOP(TABLE in_1500_86400000, DESCRIPTOR(window_time), INTERVAL '0 00:00:01.500' DAY TO SECOND(3), INTERVAL '1 00:00:00.000' DAY TO SECOND(3))
+GROUP BY monitor, series, window_start, window_end;
+
+CREATE TEMPORARY VIEW verdicts_1500_86400000 AS
 SELECT verdict
-FROM (SELECT judge_1(window_end, series, sketches) AS verdicts FROM windows_1)
+FROM (SELECT judge_windows(monitor, window_end, series, sketches) AS verdicts FROM windows_1500_86400000)
 CROSS JOIN UNNEST(verdicts) AS unnested (verdict);
-
-CREATE TEMPORARY VIEW sliced_1 AS
-SELECT SUM(n) AS n, window_end
-FROM TUMBLE(TABLE slices_1, DESCRIPTOR(window_time), INTERVAL '0 00:00:01.500' DAY TO SECOND(3))
-GROUP BY window_start, window_end;
 
 CREATE TEMPORARY VIEW read_counts AS
 SELECT window_end, SUM(counts[1]) AS n_read, SUM(counts[2]) AS n_dead, SUM(counts[3]) AS n_late_0, SUM(counts[4]) AS n_late_1
@@ -149,7 +157,7 @@ GROUP BY window_start, window_end;
 
 INSERT INTO verdicts
 SELECT JSON_VALUE(verdict, '$.series_key'), verdict
-FROM (SELECT verdict FROM verdicts_0 UNION ALL SELECT verdict FROM verdicts_1);
+FROM (SELECT verdict FROM verdicts_20000_60000 UNION ALL SELECT verdict FROM verdicts_1500_86400000);
 
 INSERT INTO dead_letters
 SELECT 'eu-requests', letter
@@ -160,6 +168,6 @@ SELECT 'drift', kind, monitor, n, UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1
 FROM read_counts CROSS JOIN UNNEST(ARRAY[ROW('read', 'chat', n_read), ROW('dead', 'chat', n_dead), ROW('late', 'chat', n_late_0), ROW('read', 'it''s all; {one}', n_read), ROW('dead', 'it''s all; {one}', n_dead), ROW('late', 'it''s all; {one}', n_late_1)]) AS unnested (kind, monitor, n)
 WHERE n > 0
 UNION ALL
-SELECT 'drift', 'sliced', 'chat', n, UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000 FROM sliced_0
+SELECT 'drift', 'sliced', ARRAY['chat', 'it''s all; {one}'][monitor + 1], n, UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000 FROM sliced_20000
 UNION ALL
-SELECT 'drift', 'sliced', 'it''s all; {one}', n, UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000 FROM sliced_1;
+SELECT 'drift', 'sliced', ARRAY['chat', 'it''s all; {one}'][monitor + 1], n, UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000 FROM sliced_1500;
