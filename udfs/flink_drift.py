@@ -4,7 +4,7 @@ Their instances carry the judges, and so the prepared references, inside the job
 disk.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,11 @@ def _epoch_ms(instants: "pd.Series[Any]") -> "np.ndarray[tuple[int], np.dtype[np
     return np.where(np.isnat(milliseconds), NO_TIME_MS, milliseconds.astype(np.int64))
 
 
+def _each(monitors: "pd.Series[int] | int", n: int) -> "Iterable[int]":
+    """Flink gives a constant as a plain number: where one monitor has the slide for itself."""
+    return [monitors] * n if isinstance(monitors, int) else monitors
+
+
 def _rows(taken: Taken, n: int) -> pd.DataFrame:
     columns = {name: np.full(n, None, dtype=object) for name in _COLUMNS}
     series, packets, sizes, letters, counts = columns.values()
@@ -78,9 +83,9 @@ class SketchSlices(ScalarFunction):
     def __init__(self, monitors: Sequence[tuple[Sequence[Input], Sequence[WindowJudge]]]) -> None:
         self.monitors = tuple((tuple(inputs), tuple(judges)) for inputs, judges in monitors)
 
-    def eval(self, monitors: "pd.Series[int]", slices: "pd.Series[object]") -> "pd.Series[object]":
-        """Series of INT and ARRAY<BYTES> to a Series of BYTES."""
-        rows = zip(monitors, slices, strict=True)
+    def eval(self, monitors: "pd.Series[int] | int", slices: "pd.Series[object]") -> "pd.Series[object]":
+        """Series of INT (or one number) and ARRAY<BYTES> to a Series of BYTES."""
+        rows = zip(_each(monitors, len(slices)), slices, strict=True)
         return pd.Series([self._sketched(monitor, packets) for monitor, packets in rows], dtype=object)
 
     def _sketched(self, monitor: int, packets: object) -> bytes:
@@ -97,14 +102,14 @@ class JudgeWindows(ScalarFunction):
 
     def eval(
         self,
-        monitors: "pd.Series[int]",
+        monitors: "pd.Series[int] | int",
         window_ends: "pd.Series[pd.Timestamp]",
         series: "pd.Series[str]",
         windows: "pd.Series[object]",
     ) -> "pd.Series[object]":
-        """Series of INT, TIMESTAMP(3), STRING and ARRAY<BYTES> to a Series of ARRAY<STRING>."""
+        """Series of INT (or one number), TIMESTAMP(3), STRING and ARRAY<BYTES> to a Series of ARRAY<STRING>."""
         ends_ms = window_ends.astype("datetime64[ms]").astype("int64")
-        rows = zip(monitors, ends_ms, series, windows, strict=True)
+        rows = zip(_each(monitors, len(series)), ends_ms, series, windows, strict=True)
         return pd.Series([self._verdicts(*row) for row in rows], dtype=object)
 
     def _verdicts(self, monitor: int, window_end_ms: int, series: str, bundles: Any) -> list[str]:

@@ -43,13 +43,14 @@ def test_a_window_gives_a_verdict_a_judge() -> None:
     )
     windows = pd.Series([np.array(sketched, dtype=object)] * 2)
     ends = pd.Series(pd.to_datetime([60_000, 80_000], unit="ms"))
-    found = travelled(JudgeWindows([[], [TOKENS, SECONDS]])).eval(
-        pd.Series([1, 1]), ends, pd.Series(['["a"]', '["b"]']), windows
-    )
+    series = pd.Series(['["a"]', '["b"]'])
+    found = travelled(JudgeWindows([[], [TOKENS, SECONDS]])).eval(pd.Series([1, 1]), ends, series, windows)
     bodies = [[orjson.loads(verdict) for verdict in window] for window in found]
     assert [[body["feature"] for body in window] for window in bodies] == [["a", "b"]] * 2
     assert [window[0]["series"] for window in bodies] == [{"model": "a"}, {"model": "b"}]
     assert [window[0]["window_end"] for window in bodies] == ["1970-01-01T00:01:00.000Z", "1970-01-01T00:01:20.000Z"]
     assert bodies[0][0]["n_window"] == 4
+    alone = JudgeWindows([[], [TOKENS, SECONDS]]).eval(1, ends, series, windows)  # as Flink gives a constant
+    assert alone.tolist() == found.tolist()
     sketches = [unbundle(data)[0] for data in sketched]
     assert found[0][0].encode() == TOKENS.judge(["a"], 60_000, sketches)[0].to_json()
