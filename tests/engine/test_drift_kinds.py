@@ -115,7 +115,8 @@ def test_the_job_says_of_every_kind_what_the_backtest_says(
     arguments = ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX]
     arguments += ["--monitors", str(monitors_file), "--until-now", "--name-suffix=-kinds"]
     job = flink.run("jobs.drift", arguments)
-    assert flink.rest.wait_for(job, {"FINISHED", "FAILED"}, 200) == "FINISHED"
+    flink.rest.wait_for(job, {"FINISHED", "FAILED"}, 200)
+    assert flink.state(job) == "FINISHED"
 
     kafka = KafkaClient(broker.bootstrap_servers)
     messages = list(follow(kafka, PREFIX + "verdicts", to_end=True))
