@@ -20,8 +20,9 @@ WINDOW_END_MS = "UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000"
 
 OPTIONS = {
     # Many records share the cost of a call; but a row of slices may hold 100,000 values of each feature.
-    "python.fn-execution.arrow.batch.size": "500",
-    "python.fn-execution.bundle.size": "2000",
+    "python.fn-execution.arrow.batch.size": "1000",
+    # While a bundle ends, the JVM waits for Python; `bundle.time` keeps it short.
+    "python.fn-execution.bundle.size": "50000",
 }
 # Digits only, so that a fraction or an exponent is no time; 15 of them are 30,000 years.
 _EVENT_TIME = r'"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]'

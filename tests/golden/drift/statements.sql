@@ -74,7 +74,8 @@ FROM requests;
 
 CREATE TEMPORARY VIEW taking AS
 SELECT `offset`, event_time,
-  take_requests(request, `partition`, `offset`, `timestamp`, event_time, newest_time, CURRENT_WATERMARK(event_time)) AS found
+  take_requests(request, `partition`, `offset`, CAST(`timestamp` AS TIMESTAMP(3)), CAST(event_time AS TIMESTAMP(3)),
+    CAST(newest_time AS TIMESTAMP(3)), CAST(CURRENT_WATERMARK(event_time) AS TIMESTAMP(3))) AS found
 FROM placed
 WHERE newest_time >= TO_TIMESTAMP_LTZ(-86400000, 3);
 
