@@ -40,8 +40,8 @@ from udfs.signals.follow import Follower
 from udfs.slicing.fields import ATTRIBUTE, field_of
 from udfs.statistics.ks import Method
 
-# They name one request: a series for each would never fill a window.
-_NO_LABELS = frozenset({"trace_id", "span_id", "parent_span_id"})
+# They name one request or person: a series for each would never fill a window.
+_NO_LABELS = frozenset({"trace_id", "span_id", "parent_span_id", "user_hash"})
 _INSTANTS = frozenset({"event_time_ms", "start_time_ms"})
 FEATURES = tuple(
     field.name
@@ -191,7 +191,9 @@ def _check_label(place: Place, label: str) -> None:
         return
     known = {field.name: field.type for field in request_fields()}
     if label in _NO_LABELS:
-        place.refuse(f"{label} names one request, so no series would ever fill a window", f"Use {', '.join(LABELS)}")
+        place.refuse(
+            f"{label} names one request or person, so no series would ever fill a window", f"Use {', '.join(LABELS)}"
+        )
     if label in known:
         place.refuse(f"{label} is no text but {known[label].value.flink}", f"Use {', '.join(LABELS)}")
     place.refuse(f"{label!r} is no field of a request", nearest(label, LABELS))
@@ -205,7 +207,7 @@ def _check_feature(place: Place, feature: str) -> None:
     if feature in _INSTANTS:
         place.refuse(f"{feature} is an instant, which always moves on", remedy)
     if feature in _NO_LABELS:
-        place.refuse(f"{feature} names one request, so it has no distribution", remedy)
+        place.refuse(f"{feature} names one request or person, so it has no distribution", remedy)
     if feature in known:
         place.refuse(f"{feature} is neither a number nor a category but {known[feature].value.flink}", remedy)
     place.refuse(f"{feature!r} is no field of a request", nearest(feature, FEATURES, f" and {ATTRIBUTE}NAME"))

@@ -28,9 +28,10 @@ OPTIONS = {
 _EVENT_TIME = r'"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]'
 # To look into a record of 1 kB takes 5 microseconds, all told: so the ingest job writes the event time as a header too.
 # CASE looks only where there is none; COALESCE would look always.
-_HEADER = f"GREATEST(TRY_CAST(CAST(headers[{sql_text(EVENT_TIME_HEADER)}] AS STRING) AS BIGINT), 0)"
+_HEADER = f"headers[{sql_text(EVENT_TIME_HEADER)}]"
+_IN_HEADER = f"GREATEST(TRY_CAST(CAST({_HEADER} AS STRING) AS BIGINT), 0)"
 _LOOKED_UP = f"CAST(REGEXP_EXTRACT(CAST(request AS STRING), {sql_text(_EVENT_TIME)}, 1) AS BIGINT)"
-_SEEN_TIME = f"TO_TIMESTAMP_LTZ(CASE WHEN {_HEADER} IS NOT NULL THEN {_HEADER} ELSE {_LOOKED_UP} END, 3)"
+_SEEN_TIME = f"TO_TIMESTAMP_LTZ(CASE WHEN {_HEADER} IS NOT NULL THEN {_IN_HEADER} ELSE {_LOOKED_UP} END, 3)"
 _TRUSTED_TIME = (
     f"CASE WHEN event_time <= `timestamp` + INTERVAL '{MAX_SKEW_MINUTES}' MINUTE THEN LEAST(event_time, `timestamp`)"
     " ELSE TO_TIMESTAMP_LTZ(0, 3) END"

@@ -110,6 +110,7 @@ WRONG_MONITORS = [
     ({"features": ["input_tokens"] * 2}, "monitors[0].features", "stands twice", "Name it once"),
     ({"group_by": ["modle"]}, "monitors[0].group_by[0]", "is no field", "Did you mean model?"),
     ({"group_by": ["input_tokens"]}, "monitors[0].group_by[0]", "is no text but BIGINT", "Use service_name"),
+    ({"group_by": ["user_hash"]}, "monitors[0].group_by[0]", "or person", "Use service_name"),
     ({"group_by": ["trace_id"]}, "monitors[0].group_by[0]", "names one request", "Use service_name"),
     ({"alpha": 0}, "monitors[0].alpha", "0 is not between 0 and 1", "such as 0.01"),
     ({"alpha": 1}, "monitors[0].alpha", "1 is not between 0 and 1", "such as 0.01"),

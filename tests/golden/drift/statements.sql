@@ -5,7 +5,7 @@ CREATE TEMPORARY TABLE requests (
   `timestamp` TIMESTAMP_LTZ(3) NOT NULL METADATA VIRTUAL,
   headers MAP<STRING, BYTES> METADATA VIRTUAL,
   proctime AS PROCTIME(),
-  event_time AS COALESCE(TO_TIMESTAMP_LTZ(CASE WHEN GREATEST(TRY_CAST(CAST(headers['event_time_ms'] AS STRING) AS BIGINT), 0) IS NOT NULL THEN GREATEST(TRY_CAST(CAST(headers['event_time_ms'] AS STRING) AS BIGINT), 0) ELSE CAST(REGEXP_EXTRACT(CAST(request AS STRING), '"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]', 1) AS BIGINT) END, 3), TO_TIMESTAMP_LTZ(0, 3)),
+  event_time AS COALESCE(TO_TIMESTAMP_LTZ(CASE WHEN headers['event_time_ms'] IS NOT NULL THEN GREATEST(TRY_CAST(CAST(headers['event_time_ms'] AS STRING) AS BIGINT), 0) ELSE CAST(REGEXP_EXTRACT(CAST(request AS STRING), '"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]', 1) AS BIGINT) END, 3), TO_TIMESTAMP_LTZ(0, 3)),
   WATERMARK FOR event_time AS CASE WHEN event_time <= `timestamp` + INTERVAL '5' MINUTE THEN LEAST(event_time, `timestamp`) ELSE TO_TIMESTAMP_LTZ(0, 3) END - INTERVAL '0 00:00:02.500' DAY TO SECOND(3)
 ) WITH (
   'connector' = 'kafka',
