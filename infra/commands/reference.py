@@ -1,6 +1,7 @@
 """`slacktide reference`: build and show the reference profiles that drift is judged against."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from infra.commands.kafka_options import kafka_options
 from infra.commands.replay import EXISTING, POSITION
+from infra.monitor_history.requests import requests_of_parquet, requests_of_topic, vectors_of
 from infra.reference_sources.replayed_trace import columns_of_trace
 from infra.reference_sources.request_topic import columns_of_topic
 from infra.reference_sources.table_file import columns_of_file
@@ -21,6 +23,7 @@ from infra.replay.service_model import DEFAULT_MODEL
 from infra.replay.trace import AZURE_TRACE
 from jobs.kafka_client import ConfigurationError, load_kafka_client
 from schemas.times import rfc3339
+from udfs.references.embedding_reference import build_embedding_reference
 from udfs.references.profile import DEFAULT_MAX_CATEGORIES, DEFAULT_MAX_POINTS, ReferenceProfile, ReferenceProfileError
 
 # The asymptotic p-value is off below a few dozen values, and D itself can't be below 1 / (2 n).
@@ -34,6 +37,12 @@ Examples:
   slacktide reference build chat --from-topic requests --since 1h --where tenant=acme
   slacktide reference build chat --from-parquet requests.parquet --features input_tokens,attributes.temperature
   slacktide reference build chat --from-trace --until 50%
+"""
+EMBED_EXAMPLES = """
+\b
+Examples:
+  slacktide reference embed chat --from-topic requests
+  slacktide reference embed chat --from-parquet requests.parquet --field response_embedding --out references
 """
 SHOW_EXAMPLES = """
 \b
@@ -52,6 +61,7 @@ GROUP_EXAMPLES = """
 \b
 Examples:
   slacktide reference build --help
+  slacktide reference embed --help
   slacktide reference show --help
 """
 
@@ -126,6 +136,41 @@ def build(
         if n_raw < FEW_VALUES:
             click.echo(f"warning: {feature} has {n_raw} values; below {FEW_VALUES} p-values are rough", err=True)
     click.echo(path)
+
+
+@command.command(name="embed", epilog=EMBED_EXAMPLES, context_settings={"show_default": True})
+@click.argument("name")
+@click.option("--from-parquet", type=EXISTING, help="Parquet with columns named like request fields.")
+@click.option("--from-topic", help="Topic of requests, all it holds now.")
+@click.option("--field", default="prompt_embedding", help="Field of a request that holds vectors.")
+@click.option("--points", type=click.IntRange(2), default=DEFAULT_MAX_POINTS, help="Similarities kept at most.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("references"), help="Folder.")
+@kafka_options
+def embed(
+    name: str, *, from_parquet: Path | None, from_topic: str | None, field: str, points: int, out: Path, **kafka: Any
+) -> None:
+    """Build an embedding reference NAME: centroid and similarities, for test `embedding` of a monitor.
+
+    Like a profile, the file is named by its content.
+    """
+    if (from_parquet is None) == (from_topic is None):
+        raise Refused("give exactly one of --from-parquet, --from-topic")
+    requests: Iterator[bytes | None]
+    if from_parquet is not None:
+        requests = requests_of_parquet(from_parquet)
+    else:
+        client = load_kafka_client(kafka["bootstrap_servers"], kafka["kafka_config"])
+        requests = requests_of_topic(client, str(from_topic))
+    try:
+        vectors = list(vectors_of(requests, field))
+        found = build_embedding_reference(vectors, name=name, source=f"{from_parquet or from_topic}", max_points=points)
+    except ReferenceProfileError as error:
+        raise Refused(str(error)) from None
+    click.echo(
+        f"{found.n:,} embeddings of {found.dimension} dimensions, mean cosine to the centroid {found.mean_cosine:.4f}; "
+        f"{found.n_null:,} without, {found.n_zero:,} zero, {found.n_invalid:,} of another kind"
+    )
+    click.echo(found.save(out))
 
 
 @command.command(name="show", epilog=SHOW_EXAMPLES)

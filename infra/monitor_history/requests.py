@@ -1,15 +1,21 @@
 """Past requests as values of topic `requests`: from the topic itself, a Parquet file or folder, or a Delta table."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import orjson
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from infra.follow import follow
 from jobs.kafka_client import ConfigurationError, KafkaClient
+from udfs.slicing.body import decoder
+from udfs.slicing.fields import vector
 
 ROWS_A_BATCH = 10_000
 
@@ -39,6 +45,14 @@ def requests_of_parquet(path: Path) -> Iterator[bytes]:
     for batch in dataset.to_batches(batch_size=ROWS_A_BATCH):
         for row in batch.to_pylist():
             yield orjson.dumps({name: _plain(value) for name, value in row.items() if value is not None})
+
+
+def vectors_of(requests: Iterable[bytes | None], field: str) -> Iterator[NDArray[np.float64] | None]:
+    """Yield the vector each readable request has in `field`; None where it has none."""
+    decode = decoder((field,)).decode
+    for request in requests:
+        with suppress(msgspec.DecodeError):
+            yield vector(getattr(decode(request or b""), field))
 
 
 def _plain(value: object) -> object:

@@ -1,10 +1,11 @@
 """`slacktide reference`: values of files and of the trace become a profile; what can't be built is refused plainly."""
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
@@ -14,6 +15,7 @@ from infra.reference_sources.replayed_trace import columns_of_trace
 from infra.reference_sources.wanted import wanted
 from infra.replay import Position, ReplayPlan
 from infra.replay.trace import read_trace
+from udfs.references.embedding_reference import EmbeddingReference
 from udfs.references.profile import ReferenceProfile
 
 
@@ -99,7 +101,7 @@ def test_parquet_reaches_into_attributes(tmp_path: Path, shape: str) -> None:
     rows = [None if v is None else list(v.items()) for v in values] if shape == "map" else values
     file = tmp_path / "requests.parquet"
     table = pa.table({"input_tokens": pa.array([1, 2, 3]), "attributes": pa.array(rows, type=kind)})
-    pyarrow.parquet.write_table(table, file)
+    pq.write_table(table, file)
     arguments = ("--from-parquet", str(file), "--features", "attributes.x", "--out", str(tmp_path))
     profile = built(run("build", "chat", *arguments))
     assert profile.features["attributes.x"].points.tolist() == [1.0, 2.5]
@@ -175,3 +177,21 @@ def test_text_is_no_feature(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_a_bad_name_is_refused(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "name" in refused(capsys, "build", "../chat", "--from-csv", str(csv))
+
+
+def test_an_embedding_reference_is_built_from_requests(tmp_path: Path) -> None:
+    rows = [{"event_time_ms": n + 1, "prompt_embedding": [1.0, float(n % 3)]} for n in range(30)]
+    rows.append({"event_time_ms": 40, "prompt_embedding": None})
+    past = tmp_path / "past.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), past)
+    arguments = ["embed", "chat", "--from-parquet", str(past), "--out", str(tmp_path)]
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert "30 embeddings of 2 dimensions" in result.output
+    assert "1 without" in result.output
+    built = EmbeddingReference.load(result.output.split()[-1])
+    directions = [[1.0, 0.0], [0.5**0.5, 0.5**0.5], [0.2**0.5, 0.8**0.5]]
+    mean = [sum(column) for column in zip(*directions, strict=True)]
+    length = math.hypot(*mean)
+    cosines = [sum(a * b for a, b in zip(d, mean, strict=True)) / length for d in directions]
+    assert built.mean_cosine == pytest.approx(sum(cosines) / 3)
+    assert CliRunner().invoke(command, ["embed", "chat"]).exit_code == 2
