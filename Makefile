@@ -1,6 +1,6 @@
 # Every target does all set-up it needs by itself. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup up down run test check test-fast bench dist clean
+.PHONY: help setup up down run test test-all check test-fast bench dist clean
 SHELL := bash
 BIN := .venv/bin
 PACKAGES := .venv/.installed
@@ -22,7 +22,10 @@ down: setup ## End what `make up` or `make run` started
 run: setup ## Bring it all up, replay a trace with a drift, show what was found (under 5 minutes)
 	@$(BIN)/python -m infra.demo
 
-test: check ## Check the code and run every test on real engines (under 20 minutes)
+test: check ## Check the code and run the tests, on real engines (under 25 minutes)
+	@$(BIN)/python -m pytest -m "not slow" $(TESTS)
+
+test-all: check ## The same with the slow ones, which repeat on further engines what others show
 	@$(BIN)/python -m pytest $(TESTS)
 
 check: setup ## Lint, formatting, types, and the direction of imports
@@ -32,7 +35,7 @@ check: setup ## Lint, formatting, types, and the direction of imports
 	@$(BIN)/python -m pytest tests/unit/test_imports.py
 
 test-fast: setup ## Run the tests that start no engine
-	@$(BIN)/python -m pytest -m "not engine and not end_to_end" $(TESTS)
+	@$(BIN)/python -m pytest -m "not engine and not end_to_end and not slow" $(TESTS)
 
 bench: setup ## Measure against peers and limits; fails when a goal is missed
 	@failed=0; for file in tests/bench/bench_*.py; do \

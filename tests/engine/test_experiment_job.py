@@ -254,6 +254,7 @@ def test_the_books_balance(live: Outcome) -> None:
     assert live.state == "RUNNING"
 
 
+@pytest.mark.slow
 def test_a_second_run_writes_the_same_bytes(
     live: Outcome, broker: Broker, flink: FlinkCluster, files: tuple[Path, Path]
 ) -> None:

@@ -18,7 +18,7 @@ from schemas.delta_tables import ALERTS, VERDICTS
 from schemas.model_card import load_model_card
 from tests import audit_records as records
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(1200)]
 NOTEBOOKS = Path(__file__).parent.parent.parent / "notebooks"
 N_WINDOWS = 12
 

@@ -11,7 +11,7 @@ from infra.commands.plot import command
 from schemas.topics import ALERTS, VERDICTS
 from tests import audit_records as records
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 PREFIX = "plot-command-"
 
 

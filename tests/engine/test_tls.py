@@ -17,7 +17,7 @@ from infra.ports import LOOPBACK, free_ports
 from jobs.kafka_client import load_kafka_client
 from tests import otlp
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 REQUESTS = 9
 
 

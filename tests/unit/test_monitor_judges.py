@@ -158,6 +158,7 @@ def test_a_false_alarm_budget_sets_alpha_and_says_what_it_promises(tmp_path: Pat
     assert plain["config_digest"] != body["config_digest"]
 
 
+@pytest.mark.slow
 def test_a_budget_is_shared_by_features_and_series(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     common = {"window_seconds": 300, "slide_seconds": 30, "autocorrelation": 0, "expected_samples": 200}
