@@ -141,7 +141,7 @@ def bad_records() -> list[Bad]:
         Bad("verdicts", cut(b'"effect":0.2', b'"effect":-Infinity'), "effect: must be null or finite"),
         Bad("verdicts", cut(b'"chat"', b'"chat","monitor":"b"'), "value: must be strict JSON"),
         Bad("verdicts", changed(p_value="0.5"), "p_value: must be a number"),
-        Bad("verdicts", changed(p_value=None), "p_value: must be null exactly where status is not ok"),
+        Bad("verdicts", changed(drifted=None), "drifted: must be null exactly where status is not ok"),
         Bad("verdicts", changed(status="low_traffic"), "statistic: must be null exactly where status is not ok"),
         Bad("verdicts", changed(status="fine"), "status: must be one of 'ok', 'no_data'"),
         Bad("verdicts", changed(monitor={"a": 1}), "monitor: must be a text"),
