@@ -33,7 +33,7 @@ _IN_HEADER = f"GREATEST(TRY_CAST(CAST({_HEADER} AS STRING) AS BIGINT), 0)"
 _LOOKED_UP = f"CAST(REGEXP_EXTRACT(CAST(request AS STRING), {sql_text(_EVENT_TIME)}, 1) AS BIGINT)"
 _SEEN_TIME = f"TO_TIMESTAMP_LTZ(CASE WHEN {_HEADER} IS NOT NULL THEN {_IN_HEADER} ELSE {_LOOKED_UP} END, 3)"
 _TRUSTED_TIME = (
-    f"CASE WHEN event_time <= `timestamp` + INTERVAL '{MAX_SKEW_MINUTES}' MINUTE THEN LEAST(event_time, `timestamp`)"
+    f"CASE WHEN event_time <= `timestamp` + INTERVAL '{MAX_SKEW_MINUTES}' MINUTE THEN event_time"
     " ELSE TO_TIMESTAMP_LTZ(0, 3) END"
 )
 _BOOKS = {"value.format": "json", "value.fields-include": "ALL"}

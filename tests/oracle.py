@@ -105,7 +105,7 @@ def _usable(records: Iterable[TopicRecord], result: Expected) -> Iterator[_Reque
         elif event_time_ms > record.timestamp_ms + MAX_SKEW_MS:
             result.dead_letters[place] = "clock_skew"
         else:
-            newest[record.partition] = max(newest[record.partition], min(event_time_ms, record.timestamp_ms))
+            newest[record.partition] = max(newest[record.partition], event_time_ms)
             yield _Request(*place, event_time_ms, newest[record.partition], body)
 
 

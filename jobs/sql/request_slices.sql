@@ -7,7 +7,7 @@ CREATE TEMPORARY TABLE requests (
   proctime AS PROCTIME(),
 -- All that the JVM reads of a request; 1970 where there is none.
   event_time AS COALESCE({seen_time}, TO_TIMESTAMP_LTZ(0, 3)),
--- A clock that runs ahead must not make other requests late.
+-- A clock that runs far ahead must not make other requests late.
   WATERMARK FOR event_time AS {trusted_time} - {watermark_bound}
 ) WITH (
   {requests}

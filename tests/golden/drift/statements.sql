@@ -6,7 +6,7 @@ CREATE TEMPORARY TABLE requests (
   headers MAP<STRING, BYTES> METADATA VIRTUAL,
   proctime AS PROCTIME(),
   event_time AS COALESCE(TO_TIMESTAMP_LTZ(CASE WHEN headers['event_time_ms'] IS NOT NULL THEN GREATEST(TRY_CAST(CAST(headers['event_time_ms'] AS STRING) AS BIGINT), 0) ELSE CAST(REGEXP_EXTRACT(CAST(request AS STRING), '"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]', 1) AS BIGINT) END, 3), TO_TIMESTAMP_LTZ(0, 3)),
-  WATERMARK FOR event_time AS CASE WHEN event_time <= `timestamp` + INTERVAL '5' MINUTE THEN LEAST(event_time, `timestamp`) ELSE TO_TIMESTAMP_LTZ(0, 3) END - INTERVAL '0 00:00:02.500' DAY TO SECOND(3)
+  WATERMARK FOR event_time AS CASE WHEN event_time <= `timestamp` + INTERVAL '5' MINUTE THEN event_time ELSE TO_TIMESTAMP_LTZ(0, 3) END - INTERVAL '0 00:00:02.500' DAY TO SECOND(3)
 ) WITH (
   'connector' = 'kafka',
   'topic' = 'eu-requests',
@@ -68,7 +68,7 @@ CREATE TEMPORARY TABLE books (job STRING, kind STRING, monitor STRING, `count` B
 );
 
 CREATE TEMPORARY VIEW placed AS
-SELECT request, `partition`, `offset`, `timestamp`, event_time, MAX(CASE WHEN event_time <= `timestamp` + INTERVAL '5' MINUTE THEN LEAST(event_time, `timestamp`) ELSE TO_TIMESTAMP_LTZ(0, 3) END) OVER (
+SELECT request, `partition`, `offset`, `timestamp`, event_time, MAX(CASE WHEN event_time <= `timestamp` + INTERVAL '5' MINUTE THEN event_time ELSE TO_TIMESTAMP_LTZ(0, 3) END) OVER (
   PARTITION BY `partition` ORDER BY proctime ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS newest_time
 FROM requests;
 
