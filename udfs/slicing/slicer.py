@@ -40,7 +40,8 @@ class Batch:
     """Records of topic `requests` in the order they came, a column each.
 
     Instants are int64 epoch milliseconds. `seen_ms` is the event time that the engine found, 0 where it found none;
-    `newest_ms` the newest such of the record's partition so far, the record with it, none that is skewed; `watermark_ms` the job's watermark, `NO_TIME_MS` where there is none yet.
+    `newest_ms` the newest such of the record's partition so far, the record with it, none that is skewed;
+    `watermark_ms` the job's watermark, `NO_TIME_MS` where there is none yet.
     """
 
     values: Sequence[bytes | None]
