@@ -58,7 +58,7 @@ def expected(
             result.books["dead"] += 1
             continue
         event_ms = body["event_time_ms"]
-        newest[record.partition] = max(newest[record.partition], min(event_ms, record.timestamp_ms))
+        newest[record.partition] = max(newest[record.partition], event_ms)
         end_ms = event_ms - event_ms % experiments.window_ms + experiments.window_ms
         if end_ms - 1 <= newest[record.partition] - experiments.watermark_bound_ms:
             result.dead_letters[record.partition, record.offset] = "late"
