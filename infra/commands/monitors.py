@@ -1,7 +1,6 @@
 """`slacktide monitors`: check a monitors file, explain what it will do, and try it on the past."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from rich.table import Table
 from infra.commands.kafka_options import kafka_options
 from infra.monitor_history.alerts_of import alerts_of
 from infra.monitor_history.explained import explained
-from infra.monitor_history.requests import requests_of_parquet, requests_of_topic
+from infra.monitor_history.requests import requests_of
 from jobs.alert_rules import load_alert_rules
 from jobs.drift_sql import plan_of
-from jobs.kafka_client import ConfigurationError, load_kafka_client
+from jobs.kafka_client import ConfigurationError
 from jobs.monitors import Monitors, load_monitors
 from schemas.alerts import Alert
 from schemas.times import rfc3339
@@ -110,12 +109,7 @@ def backtest(file: Path, *, from_topic: str | None, from_parquet: Path | None, *
         remedy = "Give --from-topic TOPIC or --from-parquet PATH"
         raise ConfigurationError("command line", "--from-...", "needs exactly one source", remedy)
     monitors, alert_rules = load_monitors(file), load_alert_rules(options["rules"])
-    requests: Iterator[bytes | None]
-    if from_parquet is not None:
-        requests = requests_of_parquet(from_parquet)
-    else:
-        kafka = load_kafka_client(options["bootstrap_servers"], options["kafka_config"])
-        requests = requests_of_topic(kafka, str(from_topic))
+    requests = requests_of(from_topic, from_parquet, options)
     history = backtest_of(monitors)
     with _console().status("reading requests"):
         history.take(requests)

@@ -1,7 +1,6 @@
 """`slacktide reference`: build and show the reference profiles that drift is judged against."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from infra.commands.kafka_options import kafka_options
 from infra.commands.replay import EXISTING, POSITION
-from infra.monitor_history.requests import requests_of_parquet, requests_of_topic, vectors_of
+from infra.monitor_history.requests import requests_of, vectors_of
 from infra.reference_sources.replayed_trace import columns_of_trace
 from infra.reference_sources.request_topic import columns_of_topic
 from infra.reference_sources.table_file import columns_of_file
@@ -155,14 +154,8 @@ def embed(
     """
     if (from_parquet is None) == (from_topic is None):
         raise Refused("give exactly one of --from-parquet, --from-topic")
-    requests: Iterator[bytes | None]
-    if from_parquet is not None:
-        requests = requests_of_parquet(from_parquet)
-    else:
-        client = load_kafka_client(kafka["bootstrap_servers"], kafka["kafka_config"])
-        requests = requests_of_topic(client, str(from_topic))
     try:
-        vectors = list(vectors_of(requests, field))
+        vectors = list(vectors_of(requests_of(from_topic, from_parquet, kafka), field))
         found = build_embedding_reference(vectors, name=name, source=f"{from_parquet or from_topic}", max_points=points)
     except ReferenceProfileError as error:
         raise Refused(str(error)) from None

@@ -1,9 +1,10 @@
 """Past requests as values of topic `requests`: from the topic itself, a Parquet file or folder, or a Delta table."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,11 +14,21 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from infra.follow import follow
-from jobs.kafka_client import ConfigurationError, KafkaClient
+from jobs.kafka_client import ConfigurationError, KafkaClient, load_kafka_client
 from udfs.slicing.body import decoder
 from udfs.slicing.fields import vector
 
 ROWS_A_BATCH = 10_000
+
+
+def requests_of(topic: str | None, parquet: Path | None, kafka: Mapping[str, Any]) -> Iterator[bytes | None]:
+    """Return the values of the one source that is given; `kafka` has the options of `infra.commands.kafka_options`.
+
+    Raises ConfigurationError as `requests_of_parquet`, and on a bad Kafka file.
+    """
+    if parquet is not None:
+        return requests_of_parquet(parquet)
+    return requests_of_topic(load_kafka_client(kafka["bootstrap_servers"], kafka["kafka_config"]), str(topic))
 
 
 def requests_of_topic(kafka: KafkaClient, topic: str) -> Iterator[bytes | None]:
