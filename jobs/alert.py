@@ -10,12 +10,11 @@ savepoint and never change.
 import argparse
 import sys
 
-from pyflink.common import Types
 from pyflink.table import StatementSet, StreamTableEnvironment
 
 from jobs.alert_rules import load_alert_rules
-from jobs.flink_environment import job_name, open_environment
-from jobs.settings import JobSettings, add_job_arguments, settings_from, sink_options, source_options
+from jobs.flink_environment import job_name, keyed_stream, open_environment
+from jobs.settings import JobSettings, add_job_arguments, keyed_by, settings_from, sink_options, source_options
 from jobs.sql_script import sql_statements
 from udfs.alerts.flink_lifecycle import ALERT_TYPE, DEAD_LETTERS, JOB, AlertLifecycle, series_of
 from udfs.alerts.rule import AlertRules
@@ -45,13 +44,9 @@ def statements(settings: JobSettings) -> list[str]:
     return sql_statements(
         "alert.sql",
         verdicts=source_options(settings, JOB, "verdicts", {"format": "raw"}),
-        alerts=sink_options(settings, JOB, "alerts", _keyed("fingerprint")),
-        dead_letters=sink_options(settings, JOB, "dead_letters", _keyed("source_topic")),
+        alerts=sink_options(settings, JOB, "alerts", keyed_by("fingerprint")),
+        dead_letters=sink_options(settings, JOB, "dead_letters", keyed_by("source_topic")),
     )
-
-
-def _keyed(field: str) -> dict[str, str]:
-    return {"key.format": "raw", "key.fields": field, "value.format": "raw", "value.fields-include": "EXCEPT_KEY"}
 
 
 def build(table_env: StreamTableEnvironment, rules: AlertRules, settings: JobSettings) -> StatementSet:
@@ -59,9 +54,7 @@ def build(table_env: StreamTableEnvironment, rules: AlertRules, settings: JobSet
     for statement in statements(settings):
         table_env.execute_sql(statement)
     verdicts = table_env.to_data_stream(table_env.from_path("verdicts"))
-    keyed = verdicts.key_by(series_of, key_type=Types.STRING())
-    # PyFlink computes the key in an operator of its own and hands out no way to name it.
-    keyed._j_data_stream.getTransformation().getInputs().get(0).setUid("alert-series-key")
+    keyed = keyed_stream(verdicts, series_of, "alert-series-key")
     alerts = keyed.process(AlertLifecycle(rules), ALERT_TYPE).name("alert lifecycle").uid("alert-lifecycle")
     dead_letters = alerts.get_side_output(DEAD_LETTERS).name("dead letters").uid("alert-dead-letters")
     statement_set = table_env.create_statement_set()

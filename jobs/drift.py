@@ -10,7 +10,6 @@ what counts as late, what is written where, and what an upgrade does.
 import argparse
 import sys
 
-from pyflink.common import Types
 from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment
 from pyflink.table.udf import udf
 
@@ -25,7 +24,7 @@ from jobs.drift_sql import (
     slicer_of,
     view_statements,
 )
-from jobs.flink_environment import job_name, open_environment
+from jobs.flink_environment import job_name, keyed_stream, open_environment
 from jobs.monitors import Monitors, load_monitors
 from jobs.request_slices import OPTIONS, take_requests
 from jobs.settings import JobSettings, add_job_arguments, settings_from
@@ -81,10 +80,8 @@ def build(
 def _register_machines(table_env: StreamTableEnvironment, cut: Cut) -> None:
     """Register what the slice machines of a cut say, their states under a uid of their own."""
     query = f"SELECT monitor, series, packets, slice_end FROM slices_{cut.name}"
-    slices = table_env.to_data_stream(table_env.sql_query(query)).key_by(series_of, key_type=Types.STRING())
     name = f"drift-machines-{cut.name}"
-    # PyFlink computes the key in an operator of its own and hands out no way to name it.
-    slices._j_data_stream.getTransformation().getInputs().get(0).setUid(f"{name}-key")
+    slices = keyed_stream(table_env.to_data_stream(table_env.sql_query(query)), series_of, f"{name}-key")
     stepped = StepSlices({number: (monitor.inputs, monitor.machines) for number, monitor in cut.members.items()})
     verdicts = slices.process(stepped, VERDICT_TYPE).name(name).uid(name)
     table_env.create_temporary_view(f"machine_verdicts_{cut.name}", table_env.from_data_stream(verdicts))
@@ -93,9 +90,7 @@ def _register_machines(table_env: StreamTableEnvironment, cut: Cut) -> None:
 def _register_followed(table_env: StreamTableEnvironment, monitors: Monitors) -> None:
     """Register the verdicts with what the monitors' signals say of them, kept in a state of its own uid."""
     verdicts = table_env.to_data_stream(table_env.sql_query(all_verdicts(monitors)))
-    keyed = verdicts.key_by(monitor_and_series, key_type=Types.STRING())
-    # PyFlink computes the key in an operator of its own and hands out no way to name it.
-    keyed._j_data_stream.getTransformation().getInputs().get(0).setUid("drift-signal-key")
+    keyed = keyed_stream(verdicts, monitor_and_series, "drift-signal-key")
     followed = keyed.process(FollowVerdicts(monitors.followers), VERDICT_TYPE).name("signals").uid("drift-signals")
     table_env.create_temporary_view(FOLLOWED, table_env.from_data_stream(followed))
 

@@ -11,12 +11,11 @@ means. Names of operators (`uid`) are part of every savepoint and never change.
 import argparse
 import sys
 
-from pyflink.common import Types
 from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment
 from pyflink.table.udf import udf
 
 from jobs.experiments import Experiments, load_experiments
-from jobs.flink_environment import job_name, open_environment
+from jobs.flink_environment import job_name, keyed_stream, open_environment
 from jobs.request_slices import (
     MAX_SKEW_MINUTES,
     OPTIONS,
@@ -126,9 +125,7 @@ def build(
 def _judge(table_env: StreamTableEnvironment, experiments: Experiments, statement_set: StatementSet) -> None:
     """Put the state machines between view `experiment_windows` and table `verdicts`."""
     windows = table_env.to_data_stream(table_env.from_path("experiment_windows"))
-    keyed = windows.key_by(experiment_of, key_type=Types.STRING())
-    # PyFlink computes the key in an operator of its own and hands out no way to name it.
-    keyed._j_data_stream.getTransformation().getInputs().get(0).setUid("experiment-key")
+    keyed = keyed_stream(windows, experiment_of, "experiment-key")
     verdicts = keyed.process(JudgeExperiments(experiments.by_name), VERDICT_TYPE)
     verdicts = verdicts.name("traffic split").uid("experiment-split")
     statement_set.add_insert("verdicts", table_env.from_data_stream(verdicts))

@@ -1,7 +1,9 @@
 """One place that opens a Flink environment with what every job of ours needs."""
 
-from pyflink.common import Configuration
-from pyflink.datastream import StreamExecutionEnvironment
+from collections.abc import Callable
+
+from pyflink.common import Configuration, Row, Types
+from pyflink.datastream import DataStream, KeyedStream, StreamExecutionEnvironment
 from pyflink.table import StreamTableEnvironment
 
 from jobs.settings import JobSettings
@@ -40,3 +42,14 @@ def open_environment(
         configuration.set_string(name, value)
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
     return environment, StreamTableEnvironment.create(environment)
+
+
+def keyed_stream(stream: DataStream, key: Callable[[Row], str], uid: str) -> KeyedStream:
+    """Return `stream` keyed by a text, the operator that computes the key under a uid of its own.
+
+    PyFlink makes that operator and hands out no way to name it; without a uid its place in a savepoint would change
+    with the rest of the job.
+    """
+    keyed = stream.key_by(key, key_type=Types.STRING())
+    keyed._j_data_stream.getTransformation().getInputs().get(0).setUid(uid)
+    return keyed

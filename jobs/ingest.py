@@ -10,13 +10,12 @@ state; requests that need none go on at once. Source and decode are shared by th
 import argparse
 import sys
 
-from pyflink.common import Types
 from pyflink.table import DataTypes, Schema, StatementSet, StreamTableEnvironment
 from pyflink.table.udf import udf
 
-from jobs.flink_environment import job_name, open_environment
+from jobs.flink_environment import job_name, keyed_stream, open_environment
 from jobs.kafka_client import ConfigurationError
-from jobs.settings import JobSettings, add_job_arguments, settings_from, sink_options, source_options
+from jobs.settings import JobSettings, add_job_arguments, keyed_by, settings_from, sink_options, source_options
 from jobs.sql_script import sql_statements
 from schemas.books import IngestKind
 from schemas.requests import EVENT_TIME_HEADER
@@ -93,10 +92,10 @@ def statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str
     return sql_statements(
         "ingest.sql",
         source=source_options(settings, JOB, "otlp_spans", {"format": "raw"}),
-        requests=sink_options(settings, JOB, "requests", _keyed("trace_id")),
-        dead_letters=sink_options(settings, JOB, "dead_letters", _keyed("topic")),
+        requests=sink_options(settings, JOB, "requests", keyed_by("trace_id")),
+        dead_letters=sink_options(settings, JOB, "dead_letters", keyed_by("topic")),
         books=sink_options(
-            settings, JOB, "books", _keyed("job") | {"value.format": "json", "value.fields-include": "ALL"}
+            settings, JOB, "books", keyed_by("job") | {"value.format": "json", "value.fields-include": "ALL"}
         ),
         event_time_header=EVENT_TIME_HEADER,
         allowed_lateness_ms=str(arguments.allowed_lateness_seconds * 1000),
@@ -111,10 +110,6 @@ def statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str
         job=JOB,
         **{f"kind_{kind.name.lower()}": kind.value for kind in IngestKind},
     )
-
-
-def _keyed(field: str) -> dict[str, str]:
-    return {"key.format": "raw", "key.fields": field, "value.format": "raw", "value.fields-include": "EXCEPT_KEY"}
 
 
 def build(table_env: StreamTableEnvironment, arguments: argparse.Namespace, settings: JobSettings) -> StatementSet:
@@ -164,9 +159,8 @@ def _register_once(table_env: StreamTableEnvironment, view: str, name: str) -> N
 
 def _register_joined(table_env: StreamTableEnvironment, wait_ms: int) -> None:
     """Put the join behind view `waiting` and register what comes out of it as `joined`."""
-    waiting = table_env.to_data_stream(table_env.from_path("waiting")).key_by(trace_of, key_type=Types.STRING())
-    # PyFlink computes the key in an operator of its own and hands out no way to name it.
-    waiting._j_data_stream.getTransformation().getInputs().get(0).setUid("ingest-join-key")
+    stream = table_env.to_data_stream(table_env.from_path("waiting"))
+    waiting = keyed_stream(stream, trace_of, "ingest-join-key")
     joined = waiting.process(JoinTraces(wait_ms), JOINED_TYPE).name("join traces").uid("ingest-join")
     schema = Schema.new_builder().column_by_expression("proctime", "PROCTIME()").build()
     table_env.create_temporary_view("joined", joined, schema)

@@ -8,7 +8,7 @@ SQL over view `taken`.
 from pyflink.table import DataTypes, Schema, StreamTableEnvironment
 from pyflink.table.udf import udf
 
-from jobs.settings import JobSettings, sink_options, source_options, sql_text
+from jobs.settings import JobSettings, keyed_by, sink_options, source_options, sql_text
 from jobs.sql_script import sql_statements
 from schemas.requests import EVENT_TIME_HEADER
 from udfs.flink_drift import TakeRequests
@@ -60,9 +60,9 @@ def request_statements(
         trusted_time=_TRUSTED_TIME,
         watermark_bound=interval(watermark_bound_ms),
         requests=source_options(settings, job, "requests", reading),
-        verdicts=sink_options(settings, job, "verdicts", keyed("series_key")),
-        dead_letters=sink_options(settings, job, "dead_letters", keyed("topic")),
-        books=sink_options(settings, job, "books", keyed("job") | _BOOKS),
+        verdicts=sink_options(settings, job, "verdicts", keyed_by("series_key")),
+        dead_letters=sink_options(settings, job, "dead_letters", keyed_by("topic")),
+        books=sink_options(settings, job, "books", keyed_by("job") | _BOOKS),
     )
 
 
@@ -86,11 +86,6 @@ def register_once(table_env: StreamTableEnvironment, view: str, name: str, event
     if event_time:
         schema = schema.watermark(event_time, "SOURCE_WATERMARK()")
     table_env.create_temporary_view(name, stream, schema.build())
-
-
-def keyed(field: str) -> dict[str, str]:
-    """Return the options of a sink whose key is `field` and whose value is the other column."""
-    return {"key.format": "raw", "key.fields": field, "value.format": "raw", "value.fields-include": "EXCEPT_KEY"}
 
 
 def interval(milliseconds: int) -> str:

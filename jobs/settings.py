@@ -90,3 +90,8 @@ def sink_options(settings: JobSettings, job: str, topic: str, fmt: dict[str, str
         **fmt,
     }
     return _options(options | {f"properties.{k}": v for k, v in settings.kafka.for_flink().items()})
+
+
+def keyed_by(field: str) -> dict[str, str]:
+    """Return the options of a sink whose key is the text `field` and whose value is the other column, as it is."""
+    return {"key.format": "raw", "key.fields": field, "value.format": "raw", "value.fields-include": "EXCEPT_KEY"}

@@ -7,7 +7,7 @@ Memory: the values of all slices and the sketches of all windows of one monitor 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,9 +15,10 @@ import orjson
 
 from schemas.verdicts import Verdict
 from udfs.judging.slice_machine import SliceMachine
-from udfs.judging.window_judge import Input, WindowJudge
+from udfs.judging.window_judge import WindowJudge
 from udfs.signals.follow import Follower, History
 from udfs.slicing.packets import unpack
+from udfs.slicing.sketched import sketches_of
 from udfs.slicing.slicer import NO_TIME_MS, Batch, RequestSlicer, SlicePlan
 
 RECORDS_A_BATCH = 5000
@@ -83,7 +84,7 @@ class Backtest:
         """Yield the verdicts monitor by monitor, series by series, in the order of their windows' ends, signals too."""
         for number, monitor in enumerate(self.monitors):
             sketches = {
-                (series, end_ms): _sketched(monitor.plan.inputs, monitor.judges, packets)
+                (series, end_ms): sketches_of(packets, monitor.plan.inputs, monitor.judges)
                 for (of, series, end_ms), packets in self._slices.items()
                 if of == number
             }
@@ -120,11 +121,6 @@ def _event_time_ms(value: bytes | None) -> int:
     except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
         return 0
     return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found < 2**53 else 0
-
-
-def _sketched(inputs: Sequence[Input], judges: Sequence[WindowJudge], packets: Sequence[bytes]) -> list[bytes]:
-    columns = dict(zip(inputs, unpack(packets, inputs), strict=True))
-    return [judge.sketch(*(columns[given] for given in judge.inputs)) for judge in judges]
 
 
 def _windows(

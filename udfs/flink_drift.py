@@ -13,8 +13,8 @@ import pandas as pd
 from pyflink.table.udf import ScalarFunction
 
 from udfs.judging.window_judge import Input, WindowJudge
-from udfs.slicing.bundle import bundle, unbundle
-from udfs.slicing.packets import unpack
+from udfs.parts import join_parts, split_parts
+from udfs.slicing.sketched import sketches_of
 from udfs.slicing.slicer import NO_TIME_MS, Batch, RequestSlicer, Taken
 
 _COLUMNS = ("series", "packets", "sizes", "letters", "counts")
@@ -78,7 +78,7 @@ def _rows(taken: Taken, n: int) -> pd.DataFrame:
 
 
 class SketchSlices(ScalarFunction):
-    """(monitor, packets of a slice) -> the sketches of all judges of the monitor, in one bundle."""
+    """(monitor, packets of a slice) -> the sketches of all judges of the monitor, joined."""
 
     def __init__(self, monitors: Sequence[tuple[Sequence[Input], Sequence[WindowJudge]]]) -> None:
         self.monitors = tuple((tuple(inputs), tuple(judges)) for inputs, judges in monitors)
@@ -88,14 +88,13 @@ class SketchSlices(ScalarFunction):
         rows = zip(_each(monitors, len(slices)), slices, strict=True)
         return pd.Series([self._sketched(monitor, packets) for monitor, packets in rows], dtype=object)
 
-    def _sketched(self, monitor: int, packets: object) -> bytes:
+    def _sketched(self, monitor: int, packets: Any) -> bytes:
         inputs, judges = self.monitors[monitor]
-        columns = dict(zip(inputs, unpack(packets, inputs), strict=True))  # type: ignore[arg-type]
-        return bundle([judge.sketch(*(columns[given] for given in judge.inputs)) for judge in judges])
+        return join_parts(sketches_of(packets, inputs, judges))
 
 
 class JudgeWindows(ScalarFunction):
-    """(monitor, window end, series, ARRAY<BYTES> of bundles) -> the verdicts of the window, as JSON texts."""
+    """(monitor, window end, series, ARRAY<BYTES> of joined sketches) -> the verdicts of the window, as JSON texts."""
 
     def __init__(self, monitors: Sequence[Sequence[WindowJudge]]) -> None:
         self.monitors = tuple(map(tuple, monitors))
@@ -112,9 +111,9 @@ class JudgeWindows(ScalarFunction):
         rows = zip(_each(monitors, len(series)), ends_ms, series, windows, strict=True)
         return pd.Series([self._verdicts(*row) for row in rows], dtype=object)
 
-    def _verdicts(self, monitor: int, window_end_ms: int, series: str, bundles: Any) -> list[str]:
+    def _verdicts(self, monitor: int, window_end_ms: int, series: str, joined: Any) -> list[str]:
         labels = orjson.loads(series)
-        sketches = zip(*map(unbundle, bundles), strict=True)
+        sketches = zip(*map(split_parts, joined), strict=True)
         return [
             verdict.to_json().decode()
             for judge, of_judge in zip(self.monitors[monitor], sketches, strict=True)

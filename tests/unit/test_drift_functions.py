@@ -7,8 +7,8 @@ import pandas as pd
 
 from tests.unit.test_reference_ks import window_test
 from udfs.flink_drift import JudgeWindows, SketchSlices
+from udfs.parts import split_parts
 from udfs.sketches.rank import RankSketch
-from udfs.slicing.bundle import unbundle
 from udfs.slicing.packets import pack
 
 
@@ -28,7 +28,7 @@ def test_the_packets_of_a_slice_become_the_sketches_of_every_judge() -> None:
     slices = [[packet([0.5, np.nan], [5.0, 6.0]), packet([3.0], [np.nan])], [packet([], [])]]
     column = pd.Series([np.array(packets, dtype=object) for packets in slices])
     found = [
-        unbundle(data)
+        split_parts(data)
         for data in travelled(SketchSlices([(INPUTS, [TOKENS, SECONDS])])).eval(pd.Series([0, 0]), column)
     ]
     tokens = [RankSketch.from_bytes(sketches[0], TOKENS.reference) for sketches in found]
@@ -52,5 +52,5 @@ def test_a_window_gives_a_verdict_a_judge() -> None:
     assert bodies[0][0]["n_window"] == 4
     alone = JudgeWindows([[], [TOKENS, SECONDS]]).eval(1, ends, series, windows)  # as Flink gives a constant
     assert alone.tolist() == found.tolist()
-    sketches = [unbundle(data)[0] for data in sketched]
+    sketches = [split_parts(data)[0] for data in sketched]
     assert found[0][0].encode() == TOKENS.judge(["a"], 60_000, sketches)[0].to_json()
