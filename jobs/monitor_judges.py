@@ -28,8 +28,9 @@ from jobs.yaml_fields import (
     text,
     zero_up_to_1,
 )
+from schemas.field_types import FieldType
 from schemas.ids import content_digest
-from schemas.requests import FieldType, request_fields
+from schemas.requests import request_fields
 from udfs.budget.cache import AnswerCache
 from udfs.budget.false_alarms import FalseAlarmBudget
 from udfs.budget.threshold import ThresholdCurve, source_for, threshold_curve

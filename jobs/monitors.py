@@ -28,9 +28,10 @@ from jobs.yaml_fields import (
     text,
     zero_up_to_1,
 )
+from schemas.field_types import FieldType
 from schemas.ids import content_digest
 from schemas.model_card import ModelCardError, load_model_card
-from schemas.requests import FieldType, request_fields
+from schemas.requests import request_fields
 from udfs.judging.frame import Frame
 from udfs.judging.reference_ks import TEST
 from udfs.judging.slice_machine import SliceMachine

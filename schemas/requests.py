@@ -9,48 +9,16 @@ for a DOUBLE. No prompt or response text is a field, so none can be carried.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 import pyarrow as pa
 
+from schemas.field_types import MAX_ATTRIBUTES, MAX_EMBEDDING_LENGTH, FieldType
+
 # Kafka header of a record: event_time_ms once more, in digits, for engines that need it before they parse.
 EVENT_TIME_HEADER = "event_time_ms"
 UNKNOWN_SERVICE = "unknown_service"  # OpenTelemetry resource semantic conventions, service.name
-MAX_ATTRIBUTES = 64
-MAX_EMBEDDING_LENGTH = 4096  # above the widest text embedding in common use, of 3,072 numbers
-
-
-class _Engines(NamedTuple):
-    arrow: pa.DataType
-    flink: str
-    spark: str
-    json: dict[str, Any]
-
-
-_JSON_DOUBLE = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
-
-
-class FieldType(Enum):
-    """The types a field may have, each with its name in every engine."""
-
-    STRING = _Engines(pa.string(), "STRING", "STRING", {"type": "string"})
-    INT64 = _Engines(pa.int64(), "BIGINT", "BIGINT", {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1})
-    FLOAT64 = _Engines(pa.float64(), "DOUBLE", "DOUBLE", _JSON_DOUBLE)
-    BOOL = _Engines(pa.bool_(), "BOOLEAN", "BOOLEAN", {"type": "boolean"})
-    DOUBLE_MAP = _Engines(
-        pa.map_(pa.string(), pa.float64()),
-        "MAP<STRING, DOUBLE>",
-        "MAP<STRING, DOUBLE>",
-        {"type": "object", "additionalProperties": _JSON_DOUBLE, "maxProperties": MAX_ATTRIBUTES},
-    )
-    DOUBLE_ARRAY = _Engines(
-        pa.list_(pa.float64()),
-        "ARRAY<DOUBLE>",
-        "ARRAY<DOUBLE>",
-        {"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": MAX_EMBEDDING_LENGTH},
-    )
 
 
 @dataclass(frozen=True, slots=True)

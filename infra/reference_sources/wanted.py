@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jobs.kafka_client import ConfigurationError
-from schemas.requests import REQUEST_FIELDS, FieldType, numeric_field_names
+from schemas.field_types import FieldType
+from schemas.requests import REQUEST_FIELDS, numeric_field_names
 
 ATTRIBUTES = "attributes."
 TIMES = ("event_time_ms", "start_time_ms")

@@ -15,7 +15,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.json
 
-from schemas.requests import REQUEST_FIELDS, FieldType, arrow_schema
+from schemas.field_types import FieldType
+from schemas.requests import REQUEST_FIELDS, arrow_schema
 from tests.bench.bench_decode import SPANS, exports, us_per_span
 from tests.bench.report import Row, print_table
 from tests.otlp_encodings import encode

@@ -11,7 +11,8 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from schemas.requests import MAX_ATTRIBUTES, MAX_EMBEDDING_LENGTH, REQUEST_FIELDS, UNKNOWN_SERVICE, FieldType
+from schemas.field_types import MAX_ATTRIBUTES, MAX_EMBEDDING_LENGTH, FieldType
+from schemas.requests import REQUEST_FIELDS, UNKNOWN_SERVICE
 from schemas.semconv import (
     EVIDENCE_FIELDS,
     FIELD_ALIASES,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from schemas.requests import MAX_ATTRIBUTES, MAX_EMBEDDING_LENGTH, REQUEST_FIELDS, FieldType
+from schemas.field_types import MAX_ATTRIBUTES, MAX_EMBEDDING_LENGTH, FieldType
+from schemas.requests import REQUEST_FIELDS
 from schemas.semconv import FIELD_ALIASES, HASHED_FIELDS, OPERATION_KEYS, Alias
 from tests.otlp import export, ids
 from tests.otlp_encodings import encode

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from schemas.requests import REQUEST_FIELDS, FieldType, arrow_schema, json_schema
+from schemas.field_types import FieldType
+from schemas.requests import REQUEST_FIELDS, arrow_schema, json_schema
 from udfs.telemetry.request_lines import request_json
 
 REALS = st.one_of(st.floats(), st.sampled_from([0.0, -0.0, 1e22, 1e-7, 5e-324, math.nan, math.inf, -math.inf]))

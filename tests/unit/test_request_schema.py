@@ -7,9 +7,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import schemas.requests
+from schemas.field_types import FieldType
 from schemas.requests import (
     REQUEST_FIELDS,
-    FieldType,
     arrow_schema,
     flink_columns,
     json_schema,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import ArrayValue
 
-from schemas.requests import MAX_EMBEDDING_LENGTH, FieldType
+from schemas.field_types import MAX_EMBEDDING_LENGTH, FieldType
 from udfs.telemetry.any_value import integer, real
 
 Vector = npt.NDArray[np.float64]

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.requests import MAX_ATTRIBUTES, REQUEST_FIELDS, FieldType
+from schemas.field_types import MAX_ATTRIBUTES, FieldType
+from schemas.requests import REQUEST_FIELDS
 from schemas.semconv import FIELD_ALIASES, HASHED_FIELDS, LIST_KEYS, OPERATION_KEYS, Alias
 from udfs.telemetry.any_value import EXACT_FLOAT, integer, real
 from udfs.telemetry.arrow_numpy import numbers, valid

@@ -10,7 +10,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.requests import REQUEST_FIELDS, FieldType
+from schemas.field_types import FieldType
+from schemas.requests import REQUEST_FIELDS
 
 _NEEDS_ESCAPING = r'["\\\x00-\x1f]'
 _NON_FINITE = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
