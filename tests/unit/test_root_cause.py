@@ -30,7 +30,8 @@ ENTROPY, HEADS, GPU = "prompt_entropy", "attention_head_variance", "gpu_memory_f
 
 
 def seen(field: str, value: float, *, age_ms: int = 0, series: str = "s", figures=FIGURES) -> Observation:
-    return Observation(field, series, f"v-{field}-{age_ms}-{series}", NOW_MS - age_ms, True, value, reference=figures)
+    verdict_id = f"v-{value}-{figures}-{field}-{age_ms}-{series}"  # as in earnest: other figures, another id
+    return Observation(field, series, verdict_id, NOW_MS - age_ms, True, value, reference=figures)
 
 
 def ranked(observations=(), changes=(), **given):
