@@ -25,6 +25,8 @@ class Reason(StrEnum):
     CLOCK_SKEW = "clock_skew"
     LATE = "late"
     NO_VALUE = "no_value"
+    DELIVERY_REFUSED = "delivery_refused"
+    SCORER_FAILED = "scorer_failed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,24 @@ OTLP_SPANS = Topic("otlp_spans", "any", "one OTLP ExportTraceServiceRequest, otl
 OTLP_METRICS = Topic("otlp_metrics", "any", "one OTLP ExportMetricsServiceRequest, otlp_proto or otlp_json")
 REQUESTS = Topic("requests", "trace id", "one LLM request: flat, typed, de-duplicated")
 MEASUREMENTS = Topic("measurements", "series", "one metric point: gauge value, counter delta or histogram delta")
+SCORES = Topic("scores", "trace id", "one semantic score of one request")
 VERDICTS = Topic("verdicts", "series key", "one judged window")
 ALERTS = Topic("alerts", "fingerprint", "one alert lifecycle transition", partitions=1)
+DECISIONS = Topic("decisions", "subject", "what should be done, by which rule, on which inputs", partitions=1)
 FEEDBACK = Topic("feedback", "trace id or fingerprint", "one late label of a request or an alert", partitions=1)
 DEAD_LETTERS = Topic("dead_letters", "source topic", "raw bytes, reason, place of what could not be used", partitions=1)
 BOOKS = Topic("books", "job", "how many records of each kind a job counted in an interval", partitions=1)
 
-ALL_TOPICS = (OTLP_SPANS, OTLP_METRICS, REQUESTS, MEASUREMENTS, VERDICTS, ALERTS, FEEDBACK, DEAD_LETTERS, BOOKS)
+ALL_TOPICS = (
+    OTLP_SPANS,
+    OTLP_METRICS,
+    REQUESTS,
+    MEASUREMENTS,
+    SCORES,
+    VERDICTS,
+    ALERTS,
+    DECISIONS,
+    FEEDBACK,
+    DEAD_LETTERS,
+    BOOKS,
+)
