@@ -32,7 +32,8 @@ class Decision:
 
     `rule` names the rule that fired and `inputs` the figures that it fired on; `reason` says it in a sentence, without
     any text of a request. `cause_id` is the id of the record that made it fire (a score, a verdict), `event_time_ms`
-    that record's event time, `labels` the series it belongs to, `config_digest` the configuration that the rule stands in.
+    that record's event time, `labels` the series it belongs to, `config_digest` the configuration of the rule.
+
 
     Raises ValueError on an input that is NaN or infinite.
     """
