@@ -19,6 +19,7 @@ COMMANDS = {
     "monitors": ("infra.commands.monitors", "Check, explain and backtest a file of monitors."),
     "thresholds": ("infra.commands.thresholds", "Compute and keep what a false-alarm budget asks of each feature."),
     "alerts": ("infra.commands.alerts", "Show alerts as they fire and resolve."),
+    "forward": ("infra.commands.forward", "Deliver alerts to Alertmanager and webhooks."),
     "plot": ("infra.commands.plot", "Draw a drift series over time, or the distances between versions."),
     "sql": ("infra.commands.sql", "Open Spark SQL on the Delta audit tables."),
 }
