@@ -28,6 +28,9 @@ SCORES = Topic("scores", "trace id", "one semantic score of one request")
 VERDICTS = Topic("verdicts", "series key", "one judged window")
 ALERTS = Topic("alerts", "fingerprint", "one alert lifecycle transition", partitions=1)
 DECISIONS = Topic("decisions", "subject", "what should be done, by which rule, on which inputs", partitions=1)
+INCIDENTS = Topic("incidents", "incident id", "one notification of a group of alerts with one cause", partitions=1)
+CHANGES = Topic("changes", "service", "one CloudEvent: what was changed", partitions=1, retention_ms=30 * DAY_MS)
+SILENCES = Topic("silences", "silence id", "what is silenced, until when", partitions=1, retention_ms=365 * DAY_MS)
 FEEDBACK = Topic("feedback", "trace id or fingerprint", "one late label of a request or an alert", partitions=1)
 DEAD_LETTERS = Topic("dead_letters", "source topic", "raw bytes, reason, place of what could not be used", partitions=1)
 BOOKS = Topic("books", "job", "how many records of each kind a job counted in an interval", partitions=1)
@@ -40,6 +43,9 @@ ALL_TOPICS = (
     SCORES,
     VERDICTS,
     ALERTS,
+    INCIDENTS,
+    CHANGES,
+    SILENCES,
     DECISIONS,
     FEEDBACK,
     DEAD_LETTERS,
