@@ -146,8 +146,9 @@ class Measurement:
         """
         found = orjson.loads(value)
         try:
-            taken: dict[str, Any] = {f.name: found[f.name] for f in fields(cls) if f.name in found}
-            return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in taken.items()})
+            taken = {f.name: found[f.name] for f in fields(cls) if f.name in found}
+            plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in taken.items()}
+            return cls(**plain)
         except TypeError as error:
             raise ValueError(f"no measurement: {error}") from None
 
