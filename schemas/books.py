@@ -11,7 +11,11 @@ begin to wait for others of their trace and down as they stop: its sum is how ma
     read = sliced + late + dead + (still in open slices)
 
 for each monitor (its name is in "monitor"), and so for all together; dead letters count as there. The experiment job
-keeps the same books, of all requests together ("monitor" is null).
+keeps the same books, of all requests together ("monitor" is null). The score job balances when
+
+    read = unsampled + no_text + scored + dead
+
+at once, because no request waits in it.
 """
 
 from enum import StrEnum
@@ -36,6 +40,16 @@ class DriftKind(StrEnum):
     SLICED = "sliced"
     LATE = "late"
     DEAD = "dead"
+
+
+class ScoreKind(StrEnum):
+    """Kinds of the score job's books."""
+
+    READ = "read"
+    UNSAMPLED = "unsampled"  # by no scorer
+    NO_TEXT = "no_text"  # neither prompt nor response
+    SCORED = "scored"  # every scorer that sampled it answered
+    DEAD = "dead"  # it could not be read, or a scorer failed on it
 
 
 def ingest_balance(counts: dict[str, int]) -> int:

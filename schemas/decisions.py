@@ -34,7 +34,6 @@ class Decision:
     any text of a request. `cause_id` is the id of the record that made it fire (a score, a verdict), `event_time_ms`
     that record's event time, `labels` the series it belongs to, `config_digest` the configuration of the rule.
 
-
     Raises ValueError on an input that is NaN or infinite.
     """
 
