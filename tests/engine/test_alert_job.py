@@ -28,12 +28,12 @@ UNREADABLE = {b"\xff garbage": "malformed_json", b"": "no_value", None: "no_valu
 
 # A release that renames a field of the state, moves old states over, and says more in its alerts.
 NEW_STATE_CODE = """
-def _version_4(body):
+def _version_5(body):
     body["newest_window_end_ms"] = body.pop("last_window_end_ms")
     return body
 
-STATE_VERSION = 4
-MIGRATIONS[3] = _version_4
+STATE_VERSION = 5
+MIGRATIONS[4] = _version_5
 """
 NEW_ANNOTATION_CODE = """
 _of_version_1 = alert_annotations

@@ -17,9 +17,21 @@ from udfs.alerts.verdict_event import VerdictEvent
 Timeline = list[tuple[str, int, str]]
 
 RULES = st.builds(
-    lambda firing, resolved: replace(RULE, firing_after_windows=firing, resolved_after_windows=resolved),
+    lambda firing, resolved, keep, flap, resend: replace(
+        RULE,
+        firing_after_windows=firing,
+        resolved_after_windows=resolved,
+        keep_firing_seconds=keep,
+        flap_firings=flap,
+        flap_within_seconds=300,
+        flap_quiet_seconds=150,
+        resend_delay_seconds=resend,
+    ),
     st.integers(1, 4),
     st.integers(1, 4),
+    st.sampled_from([0, 0, 60, 100]),
+    st.sampled_from([0, 2]),
+    st.sampled_from([10, 60]),
 )
 # Verdicts in order of their windows, with gaps, unknown ones and edited monitors.
 TIMELINES = st.lists(
@@ -102,3 +114,21 @@ def test_the_encoding_loses_nothing_and_stays_small(timeline: Timeline, rule: Al
         state, _ = step(state, event, rule)
         assert decode(encode(state)) == state
         assert len(state.streak) < longest
+
+
+@given(TIMELINES, RULES)
+def test_a_firing_alert_outlives_its_resend(timeline: Timeline, rule: AlertRule) -> None:
+    for alert in run(ordered(timeline), rule)[1]:
+        life_seconds = (alert.ends_at_ms - alert.updated_at_ms) / 1000
+        firing = alert.state is AlertState.FIRING
+        assert life_seconds == (4 * max(30, rule.resend_delay_seconds) if firing else 0)
+
+
+@given(TIMELINES, RULES)
+def test_nothing_resolves_before_it_was_kept_long_enough(timeline: Timeline, rule: AlertRule) -> None:
+    judged = ordered(timeline)
+    for alert in run(judged, rule)[1]:
+        if alert.state is AlertState.RESOLVED:
+            end_ms = alert.updated_at_ms
+            drifted = [e.window.window_end_ms for e in judged if e.drifted and e.window.window_end_ms < end_ms]
+            assert end_ms - max(drifted) >= rule.keep_firing_seconds * 1000

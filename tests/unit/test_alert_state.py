@@ -27,32 +27,32 @@ def test_what_is_encoded_comes_back(timeline: str) -> None:
     assert decode(encode(state)) == state
 
 
-def test_version_3_is_still_written_as_committed() -> None:
-    assert encode(state_after("DDDqq")) == (GOLDEN / "state_v3.json").read_bytes()
+def test_version_4_is_still_written_as_committed() -> None:
+    assert encode(state_after("DDDqq")) == (GOLDEN / "state_v4.json").read_bytes()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_every_version_is_read(version: int) -> None:
     assert decode((GOLDEN / f"state_v{version}.json").read_bytes()) == state_after("DDDqq")
 
 
-def test_the_next_version_reads_version_3(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_version_reads_version_4(monkeypatch: pytest.MonkeyPatch) -> None:
     """How a state is changed: a step in MIGRATIONS turns a version's body into the next one's."""
 
     def alert_days_become_milliseconds(body: dict[str, Any]) -> dict[str, Any]:
         return body | {"last_window_end_ms": body["last_window_end_ms"] + 1}
 
-    monkeypatch.setattr(lifecycle_state, "STATE_VERSION", 5)
-    monkeypatch.setitem(lifecycle_state.MIGRATIONS, 3, alert_days_become_milliseconds)
+    monkeypatch.setattr(lifecycle_state, "STATE_VERSION", 6)
     monkeypatch.setitem(lifecycle_state.MIGRATIONS, 4, alert_days_become_milliseconds)
-    old = decode((GOLDEN / "state_v3.json").read_bytes())
+    monkeypatch.setitem(lifecycle_state.MIGRATIONS, 5, alert_days_become_milliseconds)
+    old = decode((GOLDEN / "state_v4.json").read_bytes())
     assert old.last_window_end_ms == EPOCH_MS + 5 * SLIDE_MS + 2
     assert old.open_alert == state_after("DDDqq").open_alert
     assert decode(encode(old)) == old
-    assert orjson.loads(encode(old))["version"] == 5
+    assert orjson.loads(encode(old))["version"] == 6
 
 
 def test_a_newer_version_stops_the_job() -> None:
-    newer = orjson.dumps(orjson.loads(encode(LifecycleState())) | {"version": 4})
-    with pytest.raises(UnknownStateVersionError, match="version 4"):
+    newer = orjson.dumps(orjson.loads(encode(LifecycleState())) | {"version": 5})
+    with pytest.raises(UnknownStateVersionError, match="version 5"):
         decode(newer)

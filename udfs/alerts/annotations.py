@@ -6,18 +6,29 @@ from udfs.alerts.verdict_event import VerdictEvent
 
 
 def alert_annotations(
-    rule: AlertRule, event: VerdictEvent, state: AlertState, evidence: tuple[EvidenceWindow, ...]
+    rule: AlertRule,
+    event: VerdictEvent,
+    state: AlertState,
+    evidence: tuple[EvidenceWindow, ...],
+    flapping: bool = False,
 ) -> dict[str, str]:
     """Return `summary`, `description` and, where set, `runbook_url`; the rule's `annotations` go over them."""
     subject = f"{event.feature} of monitor {event.monitor}"
+    happened, nothing = ("breaches its objective", "a breach") if event.kind == "slo" else ("has drifted", "drift")
     windows = f"{len(evidence)} window{'' if len(evidence) == 1 else 's'} in a row"
-    if state is AlertState.FIRING:
-        summary = f"{subject} has drifted"
-        found = f"{windows} {_why(evidence[-1])}"
-    else:
+    if state is AlertState.RESOLVED:
         summary = f"{subject} is back"
-        found = f"{windows} without drift"
+        found = f"{windows} without {nothing}"
+    else:
+        may = " (pending: the first window of a row)" if state is AlertState.PENDING else ""
+        summary = f"{subject} {happened}{may}"
+        found = f"{windows} {_why(evidence[-1])}".rstrip()
     ours = {"summary": summary, "description": f"{found}; the last: {_figures(evidence[-1])}."}
+    if flapping:
+        ours["flapping"] = (
+            f"It fired {rule.flap_firings} times within {rule.flap_within_seconds:g} s, and now stays firing until "
+            f"{rule.flap_quiet_seconds:g} s have passed without {nothing}."
+        )
     if rule.runbook_url:
         ours["runbook_url"] = rule.runbook_url
     return ours | dict(rule.annotations)

@@ -1,5 +1,9 @@
 """The life of an alert on one series: N drifted windows in a row open it, M without drift close it.
 
+    inactive --a drifted window--> pending --N in a row--> firing --M quiet in a row, kept long enough--> inactive
+                                      |
+                                      +--a window that is quiet, missing or not judged--> inactive
+
 A pure state machine over verdicts; event time is the only clock. What it guarantees, whatever comes in:
 
 - Firing and resolved alternate, firing first; a series has at most one open alert.
@@ -10,8 +14,13 @@ A pure state machine over verdicts; event time is the only clock. What it guaran
   and never resolves an alert.
 - A verdict under another configuration or reference starts a new row. An open alert stays open and is resolved, under
   its old labels, by windows of the new one.
+- An alert is not resolved before `keep_firing_seconds` after its last drifted window, and while it flaps (it fired
+  `flap_firings` times within `flap_within_seconds`) not before `flap_quiet_seconds` after it.
+- `endsAt` of a firing alert lies four times the longer of slide and resend delay ahead.
 
-Counting consecutive windows is the `for` of a Prometheus alerting rule, with windows in place of evaluations.
+Counting consecutive windows is the `for` of a Prometheus alerting rule, with windows in place of evaluations, and
+`keep_firing_seconds` its `keep_firing_for`. *Suppressed* is not decided here: it takes more than one series
+(`udfs.alerts.incident`).
 """
 
 from dataclasses import replace
@@ -27,30 +36,77 @@ from udfs.alerts.verdict_event import VerdictEvent
 
 # Prometheus rules/alerting.go, sendAlerts: enough for failed evaluations and failed sends in between.
 _LIFE_IN_RESENDS = 4
+_SLO = "slo"  # a verdict's kind
 
 
 def step(state: LifecycleState, event: VerdictEvent, rule: AlertRule) -> tuple[LifecycleState, tuple[Alert, ...]]:
     """Return the state after `event` and the transitions it made (none or one).
 
-    Returns `state` itself, the same object, when the verdict is not newer than the newest seen. O(rule's counts).
+    What the verdict says of its own alert (`event.overrides`) goes over `rule`. Returns `state` itself, the same
+    object, when the verdict is not newer than the newest seen. O(rule's counts).
     """
-    window_end_ms = event.window.window_end_ms
     if not _is_newer(event, state):
         return state, ()
-    streak = _streak_after(state, event)
+    rule = rule_of(rule, event)
     after = replace(
         state,
-        last_window_end_ms=window_end_ms,
+        last_window_end_ms=event.window.window_end_ms,
         last_window_number=event.window_number,
         config_digest=event.config_digest,
         reference_digest=event.reference_digest,
-        streak=streak,
+        streak=_streak_after(state, event),
     )
     if state.open_alert is None:
-        return _fire(after, event, rule) if len(streak) >= rule.firing_after_windows else (after, ())
-    if len(streak) >= rule.resolved_after_windows:
-        return _resolve(after, state.open_alert, event, rule)
-    return after, ()
+        return _towards_firing(after, event, rule)
+    if event.drifted:
+        return replace(after, last_drifted_end_ms=event.window.window_end_ms), ()
+    return _towards_resolved(after, state.open_alert, event, rule)
+
+
+def rule_of(rule: AlertRule, event: VerdictEvent) -> AlertRule:
+    """Return the rule that holds for this verdict. An SLO's alert is never suppressed by a change unless it says so."""
+    overrides = dict(event.overrides)
+    if event.kind == _SLO:
+        overrides.setdefault("never_suppress", True)
+    return replace(rule, **overrides) if overrides else rule
+
+
+def _towards_firing(
+    state: LifecycleState, event: VerdictEvent, rule: AlertRule
+) -> tuple[LifecycleState, tuple[Alert, ...]]:
+    if len(state.streak) >= rule.firing_after_windows:
+        return _fire(state, event, rule)
+    if len(state.streak) == 1 and rule.publish_pending:
+        return state, (_pending(state, event, rule),)
+    return state, ()
+
+
+def _towards_resolved(
+    state: LifecycleState, opened: OpenAlert, event: VerdictEvent, rule: AlertRule
+) -> tuple[LifecycleState, tuple[Alert, ...]]:
+    needed = rule.resolved_after_windows
+    if len(state.streak) < needed:
+        return state, ()
+    last_ms = opened.starts_at_ms if state.last_drifted_end_ms is None else state.last_drifted_end_ms
+    if event.window.window_end_ms < last_ms + round(_kept_seconds(state, rule) * 1000):
+        # Only the newest windows are kept, so that the state stays small however long it waits.
+        return replace(state, streak=state.streak[len(state.streak) - needed + 1 :]), ()
+    return _resolve(state, opened, event, rule)
+
+
+def _kept_seconds(state: LifecycleState, rule: AlertRule) -> float:
+    """How long after its last drifted window the open alert stays firing at least."""
+    if is_flapping(state, rule):
+        return max(rule.keep_firing_seconds, rule.flap_quiet_seconds)
+    return rule.keep_firing_seconds
+
+
+def is_flapping(state: LifecycleState, rule: AlertRule) -> bool:
+    """Whether the last `flap_firings` alerts of the series began within `flap_within_seconds`."""
+    starts = state.recent_starts_ms[-rule.flap_firings :] if rule.flap_firings else ()
+    if not starts or len(starts) < rule.flap_firings:
+        return False
+    return starts[-1] - starts[0] <= rule.flap_within_seconds * 1000
 
 
 def ends_at_offset_seconds(interval_seconds: float, resend_delay_seconds: float) -> float:
@@ -96,27 +152,56 @@ def _streak_after(state: LifecycleState, event: VerdictEvent) -> tuple[EvidenceW
     return (*state.streak, event.window) if in_a_row else (event.window,)
 
 
-def _fire(state: LifecycleState, event: VerdictEvent, rule: AlertRule) -> tuple[LifecycleState, tuple[Alert, ...]]:
-    """Open an alert. Labels and URL are fixed here for its whole life."""
+def _opened(state: LifecycleState, event: VerdictEvent, rule: AlertRule, starts_at_ms: int) -> OpenAlert:
     labels = alert_labels(rule, event.monitor, event.feature, event.series)
-    opened = OpenAlert(
+    return OpenAlert(
         fingerprint=fingerprint(labels),
         labels=labels,
         active_at_ms=state.streak[0].window_end_ms,
-        starts_at_ms=event.window.window_end_ms,
+        starts_at_ms=starts_at_ms,
         generator_url=generator_url(
             rule.generator_url,
             monitor=event.monitor,
             feature=event.feature,
             verdict_id=event.window.verdict_id,
         ),
+        never_suppress=rule.never_suppress,
     )
+
+
+def _ends_at_ms(event: VerdictEvent, rule: AlertRule) -> int:
     life_seconds = ends_at_offset_seconds(event.slide_ms / 1000, rule.resend_delay_seconds)
-    ends_at_ms = event.window.window_end_ms + round(life_seconds * 1000)
-    alert = _transition(
-        AlertState.FIRING, opened=opened, ends_at_ms=ends_at_ms, evidence=state.streak, event=event, rule=rule
+    return event.window.window_end_ms + round(life_seconds * 1000)
+
+
+def _pending(state: LifecycleState, event: VerdictEvent, rule: AlertRule) -> Alert:
+    """The first window of a row. The record lapses at its `endsAt`: nothing tells that a row broke."""
+    return _transition(
+        AlertState.PENDING,
+        opened=_opened(state, event, rule, starts_at_ms=event.window.window_end_ms),
+        ends_at_ms=_ends_at_ms(event, rule),
+        evidence=state.streak,
+        event=event,
+        rule=rule,
     )
-    return replace(state, streak=(), open_alert=opened), (alert,)
+
+
+def _fire(state: LifecycleState, event: VerdictEvent, rule: AlertRule) -> tuple[LifecycleState, tuple[Alert, ...]]:
+    """Open an alert. Labels and URL are fixed here for its whole life."""
+    end_ms = event.window.window_end_ms
+    opened = _opened(state, event, rule, starts_at_ms=end_ms)
+    starts = (*state.recent_starts_ms, end_ms)[-rule.flap_firings :] if rule.flap_firings else ()
+    after = replace(state, streak=(), open_alert=opened, last_drifted_end_ms=end_ms, recent_starts_ms=starts)
+    alert = _transition(
+        AlertState.FIRING,
+        opened=opened,
+        ends_at_ms=_ends_at_ms(event, rule),
+        evidence=state.streak,
+        event=event,
+        rule=rule,
+        flapping=is_flapping(after, rule),
+    )
+    return after, (alert,)
 
 
 def _resolve(
@@ -127,7 +212,7 @@ def _resolve(
     alert = _transition(
         AlertState.RESOLVED, opened=opened, ends_at_ms=ends_at_ms, evidence=state.streak, event=event, rule=rule
     )
-    return replace(state, streak=(), open_alert=None), (alert,)
+    return replace(state, streak=(), open_alert=None, last_drifted_end_ms=None), (alert,)
 
 
 def _transition(
@@ -138,12 +223,13 @@ def _transition(
     evidence: tuple[EvidenceWindow, ...],
     event: VerdictEvent,
     rule: AlertRule,
+    flapping: bool = False,
 ) -> Alert:
     return Alert(
         state=state,
         fingerprint=opened.fingerprint,
         labels=opened.labels,
-        annotations=alert_annotations(rule, event, state, evidence),
+        annotations=alert_annotations(rule, event, state, evidence, flapping=flapping),
         active_at_ms=opened.active_at_ms,
         starts_at_ms=opened.starts_at_ms,
         ends_at_ms=ends_at_ms,
@@ -154,4 +240,5 @@ def _transition(
         series=event.series,
         model_card_digest=event.model_card_digest,
         evidence=evidence,
+        never_suppress=opened.never_suppress,
     )

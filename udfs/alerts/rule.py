@@ -11,6 +11,12 @@ class AlertRule:
     `firing_after_windows` consecutive drifted windows open an alert, `resolved_after_windows` consecutive windows
     without drift close it. `resend_delay_seconds` is how long whoever forwards alerts to Alertmanager may wait before
     it posts a firing one again. `generator_url` may name `{monitor}`, `{feature}` and `{verdict_id}`.
+
+    `keep_firing_seconds` after its last drifted window an alert can be resolved at the earliest (Prometheus'
+    `keep_firing_for`). An alert that fired `flap_firings` times within `flap_within_seconds` flaps: it then stays
+    firing until `flap_quiet_seconds` after its last drifted window, instead of paging once more; 0 is never.
+    `publish_pending` writes a record when a row of drifted windows begins. `never_suppress` keeps changes from
+    suppressing the alert.
     """
 
     alertname: str
@@ -22,6 +28,12 @@ class AlertRule:
     resend_delay_seconds: float
     generator_url: str
     annotations: Mapping[str, str] = field(default_factory=dict)
+    keep_firing_seconds: float = 0.0
+    flap_firings: int = 0
+    flap_within_seconds: float = 3600.0
+    flap_quiet_seconds: float = 1800.0
+    publish_pending: bool = False
+    never_suppress: bool = False
 
 
 @dataclass(frozen=True, slots=True)

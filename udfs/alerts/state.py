@@ -15,7 +15,7 @@ import orjson
 
 from schemas.alerts import EvidenceWindow
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 
 
 def _alpha_apart_from_threshold(body: dict[str, Any]) -> dict[str, Any]:
@@ -29,10 +29,20 @@ def _no_windows_by_count(body: dict[str, Any]) -> dict[str, Any]:
     return body | {"last_window_number": None}
 
 
+def _no_keep_firing_and_no_flapping(body: dict[str, Any]) -> dict[str, Any]:
+    """Version 3 resolved at once, so it had no use for when it last drifted or how often it fired."""
+    opened = body["open_alert"]
+    if opened is None:
+        return body | {"last_drifted_end_ms": None, "recent_starts_ms": []}
+    added = {"last_drifted_end_ms": opened["starts_at_ms"], "recent_starts_ms": []}
+    return body | added | {"open_alert": opened | {"never_suppress": False}}
+
+
 # From version n to n + 1: takes the decoded body without its version, returns the next one's.
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     1: _alpha_apart_from_threshold,
     2: _no_windows_by_count,
+    3: _no_keep_firing_and_no_flapping,
 }
 
 
@@ -49,6 +59,7 @@ class OpenAlert:
     active_at_ms: int
     starts_at_ms: int
     generator_url: str
+    never_suppress: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +68,8 @@ class LifecycleState:
 
     `streak` holds the windows in a row that argue for the next transition, oldest first: drifted ones while no alert
     is open, ones without drift while one is. It is never longer than the rule's count, so a state is a few hundred
-    bytes a window (encoded) and bounded.
+    bytes a window (encoded) and bounded. `last_drifted_end_ms` is the end of the newest drifted window since an alert
+    is open, `recent_starts_ms` when the last few alerts began, oldest first: as many as the rule's `flap_firings`.
     """
 
     last_window_end_ms: int | None = None
@@ -66,6 +78,8 @@ class LifecycleState:
     reference_digest: str = ""
     streak: tuple[EvidenceWindow, ...] = ()
     open_alert: OpenAlert | None = None
+    last_drifted_end_ms: int | None = None
+    recent_starts_ms: tuple[int, ...] = ()
 
 
 def encode(state: LifecycleState) -> bytes:
@@ -98,4 +112,6 @@ def decode(data: bytes) -> LifecycleState:
         reference_digest=body["reference_digest"],
         streak=tuple(EvidenceWindow(**window) for window in body["streak"]),
         open_alert=None if open_alert is None else OpenAlert(**open_alert),
+        last_drifted_end_ms=body["last_drifted_end_ms"],
+        recent_starts_ms=tuple(body["recent_starts_ms"]),
     )

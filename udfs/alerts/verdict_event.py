@@ -1,7 +1,8 @@
 """A verdict as the alert lifecycle reads it: checked once, at the door."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -10,7 +11,8 @@ from schemas.alerts import EvidenceWindow
 from schemas.dead_letters import Reason
 from schemas.status import Status
 from schemas.times import epoch_ms
-from schemas.verdicts import series_key
+from schemas.verdicts import VerdictKind, series_key
+from udfs.alerts.rule_overrides import RuleOverrideError, rule_overrides
 
 _KNOWN_SCHEMA_VERSION = 1
 
@@ -28,7 +30,8 @@ class VerdictEvent:
     """What one verdict says about its series at `window.window_end_ms`.
 
     `drifted` is None where the window was not judged: neither evidence for an alert nor against it. `window_number` is
-    that of a window by count, None for windows by time.
+    that of a window by count, None for windows by time. `kind` is the verdict's. `overrides` are fields of `AlertRule`
+    that the verdict itself brings, laid over its monitor's rule: an SLO names its own severity, owner and windows.
     """
 
     monitor: str
@@ -41,6 +44,8 @@ class VerdictEvent:
     reference_digest: str
     model_card_digest: str
     window_number: int | None = None
+    kind: str = VerdictKind.DRIFT
+    overrides: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def series_key(self) -> str:
@@ -78,6 +83,8 @@ def decode_verdict(payload: bytes | None) -> VerdictEvent:
         reference_digest="" if body.get("reference_digest") is None else _text(body, "reference_digest"),
         model_card_digest=_text(body, "model_card_digest"),
         window_number=_window_number(body),
+        kind=_text(body, "kind") if "kind" in body else VerdictKind.DRIFT,
+        overrides=_overrides(body),
     )
     if body.get("series_key") != event.series_key:
         raise UnreadableVerdictError(Reason.BAD_ID, "series_key does not name monitor, feature and series")
@@ -160,6 +167,16 @@ def _window_number(body: dict[str, Any]) -> int | None:
     evidence = body.get("evidence")
     found = evidence.get("window_number") if isinstance(evidence, dict) else None
     return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def _overrides(body: dict[str, Any]) -> Mapping[str, Any]:
+    evidence = body.get("evidence")
+    if not isinstance(evidence, dict):
+        return {}
+    try:
+        return rule_overrides(evidence.get("alert"))
+    except RuleOverrideError as error:
+        raise UnreadableVerdictError(Reason.BAD_VALUE, f"evidence.alert.{error}") from None
 
 
 def _slide_ms(body: dict[str, Any]) -> int:
