@@ -1,0 +1,118 @@
+"""What every detector is made of: a linear-time pattern that proposes, and a check that decides.
+
+Patterns run on RE2 (google-re2), which has no back-tracking: time is linear in the text whatever it holds. RE2 has no
+look-around, so what stands beside a candidate is looked at by its check.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import re2
+
+from udfs.privacy.folded import BARRIER, LETTER, Folded
+from udfs.privacy.kinds import Kind
+
+_WORD = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") | {LETTER, BARRIER}
+_DIGIT = frozenset(b"0123456789")
+_LINK = frozenset(b".,-:/")  # between two digits or words these make one number or name of them
+
+
+class Finding(NamedTuple):
+    """Personal data in a text: characters [start, end)."""
+
+    start: int
+    end: int
+    kind: Kind
+
+
+Span = tuple[int, int]
+Check = Callable[[Folded, int, int], Iterable[Span]]
+
+
+def _always(_: Folded, start: int, end: int) -> Iterable[Span]:
+    return ((start, end),)
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """`pattern` proposes spans of the folded bytes; `check` returns what of a proposal is personal data, if anything.
+
+    `needs`: without one of these bytes in the text there is nothing to look for, which is seen in no time.
+    """
+
+    kind: Kind
+    pattern: Any  # of re2, which has no types
+    check: Check = _always
+    needs: tuple[bytes, ...] = ()
+
+    def spans(self, text: Folded) -> Iterator[Span]:
+        """Yield byte spans of `text`. Linear time."""
+        if self.needs and not any(need in text.data for need in self.needs):
+            return
+        for match in self.pattern.finditer(text.data):
+            yield from self.check(text, match.start(), match.end())
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Detectors of one sort behind one pattern, their alternation: most texts have nothing for any of them, and then one
+    pass over the text has shown it.
+    """
+
+    detectors: tuple[Detector, ...]
+    gate: Any
+
+    def findings(self, text: Folded) -> Iterator[tuple[Span, Kind]]:
+        """Yield byte spans of `text` and what they are."""
+        if self.gate.search(text.data) is None:
+            return
+        for each in self.detectors:
+            for span in each.spans(text):
+                yield span, each.kind
+
+
+def family(*detectors: Detector) -> Family:
+    """Return the detectors as one family."""
+    return Family(detectors, pattern(b"|".join(b"(?:" + each.pattern.pattern + b")" for each in detectors)))
+
+
+def pattern(text: bytes) -> Any:
+    """Return a compiled RE2 pattern over folded bytes. Raises re2.error on what is no pattern."""
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.never_capture = True
+    options.log_errors = False
+    return re2.compile(text, options)
+
+
+def is_alone(data: bytes, start: int, end: int) -> bool:
+    """Whether [start, end) is no part of a longer word, number, decimal or hyphenated id.
+
+    >>> is_alone(b"id 12-34", 3, 5), is_alone(b"call 12.", 5, 7), is_alone(b"x12", 1, 3)
+    (False, True, False)
+    """
+    if start > 0 and data[start - 1] in _WORD:
+        return False
+    if end < len(data) and data[end] in _WORD:
+        return False
+    before = start > 1 and data[start - 1] in _LINK and data[start - 2] in _DIGIT
+    after = end + 1 < len(data) and data[end] in _LINK and data[end + 1] in _DIGIT
+    return not before and not after
+
+
+def in_word(data: bytes, start: int, end: int) -> bool:
+    """Whether a letter, digit or underscore stands directly at either side of [start, end)."""
+    return (start > 0 and data[start - 1] in _WORD) or (end < len(data) and data[end] in _WORD)
+
+
+def digits_of(data: bytes) -> str:
+    """Return the ASCII digits in `data`.
+
+    >>> digits_of(b"+1 (415) 555")
+    '1415555'
+    """
+    return data.translate(None, _NOT_DIGITS).decode()
+
+
+_NOT_DIGITS = bytes(set(range(256)) - _DIGIT)

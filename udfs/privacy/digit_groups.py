@@ -1,0 +1,25 @@
+"""Runs of digit groups, and the windows of them whose group sizes a number of some kind may have."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from udfs.privacy.detector import Span
+
+_GROUP = re.compile(rb"[0-9]+")
+
+
+def shaped_windows(data: bytes, start: int, end: int, shapes: Iterable[tuple[int, ...]]) -> Iterator[Span]:
+    """Yield the windows of [start, end) whose consecutive digit groups have the sizes of one of `shapes`.
+
+    O(groups x shapes): numbers of one digit a group can't make it slow. Windows may overlap.
+
+    >>> list(shaped_windows(b"12 4111 1111", 0, 12, [(4, 4)]))
+    [(3, 12)]
+    """
+    groups = [(match.start(), match.end()) for match in _GROUP.finditer(data, start, end)]
+    sizes = tuple(last - first for first, last in groups)
+    for shape in shapes:
+        width = len(shape)
+        for place in range(len(sizes) - width + 1):
+            if sizes[place] == shape[0] and sizes[place : place + width] == shape:
+                yield groups[place][0], groups[place + width - 1][1]

@@ -1,0 +1,64 @@
+"""IP addresses. Left alone: version numbers of four parts, and addresses of no one (loopback, unspecified, broadcast)."""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+
+from udfs.privacy.detector import Detector, Span, in_word, is_alone, pattern
+from udfs.privacy.folded import Folded
+from udfs.privacy.kinds import Kind
+
+# What stands before a version number, in lower case.
+_VERSION = re.compile(r"(?:\bv|version|ver\.?|release|build|revision|firmware|driver|版本号?|版|發行)(?:\s+is)?[\s:：=\"'是为]*$")
+_NAME_VERSION = re.compile(r"[a-z0-9]@$|[a-z][-/]$|[=<>~^]=\s*$")  # pkg@1.2.3.4, chrome/1.2.3.4, pkg==1.2.3.4
+_CONTEXT_CHARACTERS = 24
+
+
+def _ipv4(text: Folded, start: int, end: int) -> Iterable[Span]:
+    octets = text.data[start:end].split(b".")
+    if any(int(octet) > 255 or (octet[:1] == b"0" and len(octet) > 1) for octet in octets):
+        return
+    if octets[0] in (b"0", b"127", b"255") or not _stands_alone(text.data, start, end):
+        return
+    before = text.before(start, _CONTEXT_CHARACTERS)
+    if not _VERSION.search(before) and not _NAME_VERSION.search(before):
+        yield start, end
+
+
+def _stands_alone(data: bytes, start: int, end: int) -> bool:
+    """As `is_alone`, but a port or a prefix length may follow."""
+    if end < len(data) and data[end : end + 1] in (b":", b"/"):
+        return not in_word(data, start, end) and data[max(start - 1, 0) : start] != b"."
+    return is_alone(data, start, end)
+
+
+def _ipv6(text: Folded, start: int, end: int) -> Iterable[Span]:
+    data = text.data
+    if in_word(data, start, end):
+        return
+    written = data[start:end].decode("ascii")
+    if "::" not in written and written.count(":") != 7 and "." not in written:
+        return  # times, MAC addresses
+    while written.endswith(":") and not written.endswith("::"):
+        written = written[:-1]  # of the sentence
+    try:
+        address = ipaddress.IPv6Address(written)
+    except ValueError:
+        return
+    groups = [group for group in written.split(":") if group]
+    if address.is_loopback or address.is_unspecified or len(groups) < 2:
+        return
+    # `ab::cd` is a name in a program; an address has digits and more than that.
+    if any(character.isdigit() for character in written) and (len(groups) > 2 or len(groups[0]) == 4):
+        yield start, start + len(written)
+
+
+IP_DETECTORS = (
+    Detector(Kind.IP_ADDRESS, pattern(rb"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"), _ipv4, needs=(b".",)),
+    Detector(
+        Kind.IP_ADDRESS,
+        pattern(rb"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:(?:[0-9A-Fa-f]{0,4}:){0,6}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{1,4})?"),
+        _ipv6,
+        needs=(b"::", b":"),
+    ),
+)

@@ -1,0 +1,103 @@
+"""Phone numbers: international (`+`), China's, North America's, national ones with a trunk 0 in groups, and any number
+after a word such as `tel` or 电话.
+
+Google's phonenumbers knows every country's plan, at a cost of milliseconds a kilobyte (docs/privacy.md); a mask needs
+to know only that it is a phone number. Left alone: bare runs of digits that nothing calls a phone, dates, amounts.
+"""
+
+import re
+from collections.abc import Iterable
+
+from udfs.privacy.context import follows, words
+from udfs.privacy.detector import Detector, Span, digits_of, is_alone, pattern
+from udfs.privacy.folded import Folded
+from udfs.privacy.kinds import Kind
+
+SHORTEST, LONGEST = 7, 15  # ITU-T E.164
+# Most digits of a number with its country code, where a plan has a fixed length. Source: ITU-T national numbering plans.
+MOST_DIGITS = {
+    **{"1": 11, "7": 11, "20": 12, "27": 11, "30": 12, "31": 11, "32": 11, "33": 11, "34": 11, "36": 11, "41": 11},
+    **{"44": 12, "45": 10, "46": 12, "47": 10, "48": 11, "52": 13, "54": 13, "55": 13, "60": 12, "61": 11, "62": 14},
+    **{"63": 12, "64": 12, "65": 10, "66": 11, "81": 12, "82": 12, "84": 12, "86": 13, "90": 12, "91": 12, "92": 12},
+    **{"351": 12, "353": 12, "358": 13, "852": 11, "853": 11, "886": 12, "966": 12, "971": 12, "972": 12},
+}
+
+_SAID = words(
+    *("tel", "telephone", "phone", "mobile", "cell", "call", "fax", "whatsapp", "sms", "text me at", "ph", "wechat"),
+    *("telefon", "handy", "téléphone", "portable", "teléfono", "móvil", "cellulare", "telefone", "celular"),
+    *("电话", "電話", "手机", "手機", "联系方式", "聯繫方式", "致电", "拨打", "微信", "传真", "携帯", "전화", "휴대폰"),
+)
+_DATE = re.compile(rb"(?:[0-9]{4}[./\- ][0-9]{1,2}[./\- ][0-9]{1,2}|[0-9]{1,2}[./\-][0-9]{1,2}[./\-][0-9]{4})(?![0-9])")
+
+
+def _international(text: Folded, start: int, end: int) -> Iterable[Span]:
+    """`+`, a country code and at most the digits that country's numbers have: a number after it is none of it."""
+    data = text.data
+    most = _most_digits(digits_of(data[start : start + 6]))
+    while len(digits_of(data[start:end])) > most:
+        end = max((data.rfind(bytes([sign]), start, end) for sign in b" .-()"), default=-1)
+        if end <= start:
+            return
+    while data[end - 1] in b" .-(":
+        end -= 1
+    if len(digits_of(data[start:end])) >= 8 and is_alone(data, start, end) and data[max(start - 1, 0) : start] != b")":
+        yield start, end
+
+
+def _most_digits(digits: str) -> int:
+    return next((most for code, most in MOST_DIGITS.items() if digits.startswith(code)), LONGEST)
+
+
+def _double_zero(text: Folded, start: int, end: int) -> Iterable[Span]:
+    """00 for `+`: order numbers begin so too, so it takes groups or a word."""
+    digits = digits_of(text.data[start:end])
+    if 10 <= len(digits) <= LONGEST + 2 and is_alone(text.data, start, end):
+        if len(digits) < end - start or follows(text, start, _SAID):
+            yield start, end
+
+
+def _alone(text: Folded, start: int, end: int) -> Iterable[Span]:
+    if is_alone(text.data, start, end):
+        yield start, end
+
+
+def _trunk_zero(text: Folded, start: int, end: int) -> Iterable[Span]:
+    """0 and 9 to 12 digits in groups with one kind of separator after the first; no date, no time."""
+    data = text.data
+    if not 9 <= len(digits_of(data[start:end])) <= 12 or not is_alone(data, start, end):
+        return
+    if _DATE.match(data, start, end) or len(set(data[start:end]) & frozenset(b" .-/")) > 2:
+        return
+    yield start, end
+
+
+def _said(text: Folded, start: int, end: int) -> Iterable[Span]:
+    digits = digits_of(text.data[start:end])
+    if SHORTEST <= len(digits) <= LONGEST and not _DATE.match(text.data, start, end):
+        if is_alone(text.data, start, end) and follows(text, start, _SAID):
+            yield start, end
+
+
+PHONE_DETECTORS = (
+    Detector(
+        Kind.PHONE,
+        pattern(rb"\+ ?[1-9][0-9]{0,3}(?:[ .\-]{0,2}(?:\([0-9]{1,4}\)|[0-9]{1,13})){1,7}"),
+        _international,
+        needs=(b"+",),
+    ),
+    Detector(Kind.PHONE, pattern(rb"\b00[ \-]?[1-9][0-9]{0,2}(?:[ .\-]?[0-9]{2,13}){1,6}"), _double_zero, needs=(b"00",)),
+    # China: mobile, then fixed lines with their area code.
+    Detector(Kind.PHONE, pattern(rb"\b(?:86[ \-]?)?1[3-9][0-9](?:[ \-]?[0-9]{4}){2}\b"), _alone),
+    Detector(Kind.PHONE, pattern(rb"(?:\(0(?:10|2[0-9]|[3-9][0-9]{2})\) ?|\b0(?:10|2[0-9]|[3-9][0-9]{2})[ \-])[2-8][0-9]{2,3}[ \-]?[0-9]{4}\b"), _alone, needs=(b"0",)),
+    # North America (NANP): area code and exchange begin with 2 to 9.
+    Detector(
+        Kind.PHONE,
+        pattern(rb"(?:\b1[ .\-])?(?:\([2-9][0-9]{2}\) ?|\b[2-9][0-9]{2}[ .\-])[2-9][0-9]{2}[ .\-][0-9]{4}\b"),
+        _alone,
+    ),
+    # Brazil and others with an area code in brackets.
+    Detector(Kind.PHONE, pattern(rb"\(0?[1-9][0-9]{1,3}\) ?[0-9]{3,5}[ \-]?[0-9]{3,4}\b"), _alone, needs=(b"(",)),
+    Detector(Kind.PHONE, pattern(rb"\b07[1-9][0-9]{8}\b"), _alone, needs=(b"07",)),  # United Kingdom, mobile
+    Detector(Kind.PHONE, pattern(rb"\b0[1-9][0-9]{0,4}(?:[ .\-/][0-9]{2,8}){1,4}\b"), _trunk_zero, needs=(b"0",)),
+    Detector(Kind.PHONE, pattern(rb"\(?\b[0-9]{1,5}\)?(?:[ .\-]?[0-9]){6,14}\b"), _said),
+)
