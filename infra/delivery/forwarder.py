@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from confluent_kafka import Message
+from confluent_kafka import KafkaException, Message
 
 from infra.delivery.alert_topic import AlertTopic, DeadLetters
 from infra.delivery.alertmanager import PATH, alertmanager_body
@@ -31,7 +31,6 @@ from infra.delivery.http_post import Answer, Outcome, post_json
 from infra.delivery.targets import ALERTMANAGER, DeliveryPolicy, Target
 from infra.delivery.transition import Transition, UnreadableAlertError, decode_transition
 from infra.delivery.webhook import delivery_id, signed_headers, webhook_body
-from infra.errors import StackError
 from schemas.dead_letters import Reason
 
 POLL_SECONDS = 0.5
@@ -108,6 +107,7 @@ class Forwarder:
         except StoppedError:
             log.info("%s: stopped while it was away; what waits stays on Kafka", self.target.name)
         finally:
+            self.topic.commit({p: offset for p, offset in self._offsets.items() if offset >= 0})
             with contextlib.suppress(OSError):
                 self._save()
             self.topic.close()
@@ -135,11 +135,9 @@ class Forwarder:
             try:
                 begin = self.topic.begin({int(p): int(offset) for p, offset in kept.get("offsets", {}).items()})
                 break
-            except StackError as error:
+            except KafkaException as error:
                 failures += 1
-                if "no topic" in error.problem:
-                    raise
-                log.warning("%s: %s; trying again", self.target.name, error.problem)
+                log.warning("%s: Kafka does not answer (%s); trying again", self.target.name, error.args[0].str())
                 self._wait(self.policy.back_off.delay_seconds(failures, self._draw))
         is_same = (kept.get("topic"), kept.get("cluster_id")) == (self.topic.topic, self.topic.cluster_id)
         if is_same and all(offset >= 0 for offset in begin.known.values()):
@@ -153,11 +151,8 @@ class Forwarder:
         self._offsets = {p: max(begin.known[p], offset) for p, offset in begin.deliver.items()}
         self.firing.all_due()
         self.topic.assign(begin)
-        log.info("%s: %d alerts fire; reading %s as %s", self.target.name, len(self.firing), self.topic.topic, self._as)
-
-    @property
-    def _as(self) -> str:
-        return self.topic.group
+        names = (self.target.name, len(self.firing), self.topic.topic, self.topic.group)
+        log.info("%s: %d alerts fire; reading %s as %s", *names)
 
     def _kept(self) -> dict[str, Any]:
         """What the state file holds; nothing where there is none, or it is of another version."""

@@ -60,12 +60,8 @@ def post_json(
 
     The detail holds neither headers nor the body. Takes at most about twice `timeout_seconds` (connect, then answer).
     """
-    request = urllib.request.Request(
-        url,
-        data=body,
-        method="POST",
-        headers={"Content-Type": "application/json", "User-Agent": "slacktide", **headers},
-    )
+    sent = {"Content-Type": "application/json", "User-Agent": "slacktide", **headers}
+    request = urllib.request.Request(url, data=body, method="POST", headers=sent)
     try:
         with _opener(url, ca_file).open(request, timeout=timeout_seconds) as answer:
             return Answer(Outcome.TAKEN, f"HTTP {answer.status}", answer.status)

@@ -18,6 +18,7 @@ def forward_page(forwarders: Sequence[Forwarder]) -> bytes:
         0.0 if f.waiting_since_ms is None else max(0.0, (forwarder.clock() - f.waiting_since_ms) / 1000)
         for forwarder, f in figures
     ]
+    not_resent = [forwarder.firing.not_kept for forwarder in forwarders]
     return exposition(
         [
             family("taken_total", "counter", "Transitions that the target took", [f.taken for _, f in figures]),
@@ -26,12 +27,7 @@ def forward_page(forwarders: Sequence[Forwarder]) -> bytes:
             family("unreadable_total", "counter", "Records that are no alert", [f.unreadable for _, f in figures]),
             family("failed_posts_total", "counter", "Posts to be tried again", [f.failed_posts for _, f in figures]),
             family("firing", "gauge", "Alerts posted again while they fire", [len(f.firing) for f in forwarders]),
-            family(
-                "not_kept_total",
-                "counter",
-                "Alerts too many to be posted again",
-                [f.firing.not_kept for f in forwarders],
-            ),
+            family("not_resent_total", "counter", "Alerts too many to be posted again", not_resent),
             family("away_seconds", "gauge", "How long the target has taken nothing", away),
         ]
     )

@@ -80,7 +80,7 @@ class DeliverySettings:
         given = [(ALERTMANAGER, url) for url in alertmanagers] + [(WEBHOOK, url) for url in webhooks]
         if not given:
             return self
-        targets = []
+        targets: list[Target] = []
         for kind, url in given:
             number = sum(target.kind == kind for target in targets)
             place = Place(COMMAND_LINE).field(f"--{kind}")
@@ -114,9 +114,8 @@ def load_delivery(file: Path | None = None, environment: Mapping[str, str] = os.
 
 def _read(file: Path) -> dict[str, Any]:
     place = Place(str(file))
-    return fields_of(
-        place, parsed_yaml(place), {"targets": (some_list, REQUIRED), "policy": (optional(_mapping), None)}
-    )
+    known = {"targets": (some_list, REQUIRED), "policy": (optional(_mapping), None)}
+    return fields_of(place, parsed_yaml(place), known)
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -156,46 +155,42 @@ def _target(place: Place, body: object, environment: Mapping[str, str]) -> Targe
         place.field("secret_from_environment").refuse(problem, "Use headers_from_environment for credentials")
     if ca_file and not Path(ca_file).is_file():
         place.field("ca_file").refuse(f"{ca_file} is no file", "Give the path of a PEM file")
-    headers = {
-        str(header): _from_environment(place.field(f"headers_from_environment.{header}"), name, environment)
-        for header, name in (found["headers_from_environment"] or {}).items()
-    }
-    for header in headers:
-        if not _HEADER.fullmatch(header):
-            place.field(f"headers_from_environment.{header}").refuse("is no header's name", "Write it as Authorization")
-    secret = (
-        _from_environment(place.field("secret_from_environment"), secret_name, environment) if secret_name else None
-    )
+    headers = _headers(place.field("headers_from_environment"), found["headers_from_environment"] or {}, environment)
+    secret_place = place.field("secret_from_environment")
+    secret = _from_environment(secret_place, secret_name, environment) if secret_name else None
     return Target(found["name"], found["kind"], found["url"], secret, headers, ca_file)
+
+
+def _headers(place: Place, body: Mapping[Any, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    for header in map(str, body):
+        if not _HEADER.fullmatch(header):
+            place.field(header).refuse("is no header's name", "Write it as Authorization")
+    return {str(header): _from_environment(place.field(header), name, environment) for header, name in body.items()}
 
 
 def _from_environment(place: Place, name: object, environment: Mapping[str, str]) -> str:
     found = environment.get(str(name))
     if not found:
-        place.refuse(
-            f"environment variable {name} is not set", "Export it first; the file names it, and holds no secret"
-        )
-    if not found.isprintable():
-        place.refuse(f"environment variable {name} holds a line break or the like", "Give one line of text")
+        place.refuse(f"environment variable {name} is not set", "Export it first; the file only names it")
+    if not (found.isascii() and found.isprintable()):
+        place.refuse(f"environment variable {name} is not one line of ASCII", "A header can hold nothing else")
     return found
 
 
 def _name(value: Any) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise WrongValueError(
-            f"{value!r} is no name", "Write letters, digits, `-`, `_` or `.`: consumer groups take it"
-        )
+        raise WrongValueError(f"{value!r} is no name", "Write letters, digits, `-`, `_` or `.`")
     return value
 
 
 def _web_address(value: Any) -> str:
     """An http(s) address without credentials, which would end up in logs."""
     try:
-        parts = urlsplit(value) if isinstance(value, str) else None
-        is_address = bool(parts and parts.scheme in ("http", "https") and parts.hostname and (parts.port or True))
-    except ValueError:
+        parts = urlsplit(value if isinstance(value, str) else "")
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, brackets that don't match
         is_address = False
-    if not is_address or parts is None:
+    if not is_address:
         raise WrongValueError(f"{value!r} is no http(s) address", "Write it as https://alertmanager.example:9093")
     if parts.username or parts.password:
         raise WrongValueError("holds credentials", "Take them out, and name them under headers_from_environment")

@@ -65,7 +65,7 @@ def decode_transition(payload: bytes | None) -> Transition:
     >>> decode_transition(b'{"alert_id":"a1","state":"firing","labels":{"alertname":"A"},"annotations":{},'
     ...     b'"startsAt":"2026-01-31T12:00:00Z","endsAt":"2026-01-31T12:04:00Z","updatedAt":"2026-01-31T12:00:00Z",'
     ...     b'"generatorURL":"urn:x"}').fingerprint
-    'c8081dcaa06056e6'
+    'd2c6efc389df0927'
     """
     if not payload:
         _refuse(Reason.NO_VALUE, "the message is empty")

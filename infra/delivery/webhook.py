@@ -52,7 +52,7 @@ def signed_headers(body: bytes, secret: str | None, *, delivery: str, now_ms: in
     """Return the headers that name and, with a `secret`, sign a request.
 
     >>> signed_headers(b"{}", "s3cret", delivery="d1", now_ms=1_700_000_000_000)["X-Slacktide-Signature"][:14]
-    'sha256=05a35d8'
+    'sha256=9792681'
     """
     timestamp = str(now_ms // 1000)
     headers = {DELIVERY: delivery, TIMESTAMP: timestamp}
