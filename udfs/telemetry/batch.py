@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
 from udfs.telemetry import otlp_json, otlp_proto
 from udfs.telemetry.otlp import ENCODINGS, decode_for_join, decode_spans
+from udfs.telemetry.otlp_json_shapes import UTF8_BOM
 from udfs.telemetry.request_lines import request_json
 from udfs.telemetry.span_batch import Bools, Ints
 from udfs.telemetry.waiting_line import padded, waiting_lines
@@ -113,7 +114,7 @@ def encoding_of(message: bytes) -> str:
     >>> encoding_of(b' {"resourceSpans":[]}'), encoding_of(b"\\x0a\\x00"), encoding_of(b"\\n{}")
     ('otlp_json', 'otlp_proto', 'otlp_json')
     """
-    begin = message[:64].removeprefix(otlp_json.UTF8_BOM).lstrip(b" \t\r\n")
+    begin = message[:64].removeprefix(UTF8_BOM).lstrip(b" \t\r\n")
     if begin[:1] not in (b"{", b"["):
         return "otlp_proto"
     if message[:1] == b"\n":

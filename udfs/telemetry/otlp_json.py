@@ -5,12 +5,10 @@ may also be null. A lenient reader also takes base64 ids and enum names, and cou
 Source: opentelemetry-proto, docs/specification.md, JSON Protobuf Encoding and Empty Telemetry Envelopes.
 """
 
-import base64
-import binascii
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import orjson
@@ -21,9 +19,18 @@ from schemas.semconv import FIELD_ALIASES, LIST_KEYS, OPERATION_KEYS, VECTOR_KEY
 from udfs.telemetry import span_checks
 from udfs.telemetry.any_value import integer, real
 from udfs.telemetry.embeddings import Vector, embeddings, vector_from_json
+from udfs.telemetry.otlp_json_shapes import (
+    UTF8_BOM,
+    UnusableError,
+    id_from_base64,
+    id_from_hex,
+    json_bytes,
+    list_of,
+    nanoseconds,
+    reject,
+)
 from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Attributes, SpanBatch
 
-UTF8_BOM = b"\xef\xbb\xbf"
 KNOWN_KEYS = frozenset(alias.key for aliases in FIELD_ALIASES.values() for alias in aliases) | set(OPERATION_KEYS)
 
 KIND_NAMES = {
@@ -35,19 +42,6 @@ STATUS_NAMES = {f"STATUS_CODE_{name}": number for number, name in enumerate(("UN
 _NO_PARENT = bytes(SPAN_ID_BYTES)
 
 
-class _UnusableError(Exception):
-    """A span, or what should hold spans (`part`), is unusable for the reason given."""
-
-    def __init__(self, reason: Reason, detail: str) -> None:
-        super().__init__(detail)
-        self.reason, self.detail = reason, detail
-        self.part: object = None
-
-
-def _reject(detail: str) -> NoReturn:
-    raise _UnusableError(Reason.MALFORMED_JSON, detail)
-
-
 @dataclass(slots=True)
 class _AttributeRows:
     """The rows of `Attributes` while they gather; only attributes that can fill a field are kept."""
@@ -56,7 +50,7 @@ class _AttributeRows:
     lengths: list[int] = field(default_factory=list)  # rows of each owner
 
     def add(self, pairs: list[Any]) -> None:
-        """Append the attributes of the next owner. Raises _UnusableError, having appended nothing, on a wrong shape."""
+        """Append the attributes of the next owner. Raises UnusableError, having appended nothing, on a wrong shape."""
         rows = [row for pair in pairs if pair is not None and (row := _attribute(pair)) is not None]
         self.rows += rows
         self.lengths.append(len(rows))
@@ -91,16 +85,16 @@ _Row = tuple[str, str | None, bool | None, int | None, float | None, str | Vecto
 def _attribute(pair: object) -> _Row | None:
     """Return the columns of one KeyValue, or None where it is empty or a text that no field asks for."""
     if type(pair) is not dict:
-        _reject("an attribute is no object")
+        reject("an attribute is no object")
     key, value = pair.get("key"), pair.get("value")
     if key is None:
         key = ""
     elif type(key) is not str:
-        _reject("an attribute's key is no text")
+        reject("an attribute's key is no text")
     if value is None:
         return None
     if type(value) is not dict:
-        _reject("an attribute's value is no object")
+        reject("an attribute's value is no object")
     if (content := value.get("doubleValue")) is not None:
         number = real(content)
         return key, None, None, None, number, None, number is None
@@ -151,28 +145,28 @@ class _Reader:
             self._bury(Reason.MALFORMED_JSON, "not JSON", message_index, WHOLE_MESSAGE, message)
             return
         try:
-            entries = _list_of(body, "resourceSpans", "the message")
-        except _UnusableError as unusable:
+            entries = list_of(body, "resourceSpans", "the message")
+        except UnusableError as unusable:
             self._bury(unusable.reason, unusable.detail, message_index, WHOLE_MESSAGE, message)
             return
         for span_index, found in enumerate(self.spans_of(entries)):
-            fault = found if isinstance(found, _UnusableError) else self._take(message_index, span_index, *found)
+            fault = found if isinstance(found, UnusableError) else self._take(message_index, span_index, *found)
             if fault is not None:
-                payload = _json_bytes(fault.part, message)
+                payload = json_bytes(fault.part, message)
                 self._bury(fault.reason, fault.detail, message_index, span_index, payload)
 
     def _bury(self, reason: Reason, detail: str, message_index: int, span_index: int, payload: bytes) -> None:
         self.dead.append(DeadLetter(reason, detail, message_index, span_index, payload))
 
-    def spans_of(self, entries: list[Any]) -> Iterator[tuple[object, int] | _UnusableError]:
+    def spans_of(self, entries: list[Any]) -> Iterator[tuple[object, int] | UnusableError]:
         """Yield (span, resource number) in wire order, and in its place the fault of what can't hold spans."""
         for entry in entries:
             if entry is None:
                 continue
             try:
-                scopes = _list_of(entry, "scopeSpans", "an entry of resourceSpans")
+                scopes = list_of(entry, "scopeSpans", "an entry of resourceSpans")
                 resource = self._resource(entry.get("resource"))
-            except _UnusableError as unusable:
+            except UnusableError as unusable:
                 unusable.part = entry
                 yield unusable
                 continue
@@ -180,28 +174,28 @@ class _Reader:
                 if scope is None:
                     continue
                 try:
-                    spans = _list_of(scope, "spans", "an entry of scopeSpans")
-                except _UnusableError as unusable:
+                    spans = list_of(scope, "spans", "an entry of scopeSpans")
+                except UnusableError as unusable:
                     unusable.part = scope
                     yield unusable
                     continue
                 yield from ((span, resource) for span in spans if span is not None)
 
     def _resource(self, resource: object) -> int:
-        self.resource_attributes.add([] if resource is None else _list_of(resource, "attributes", "a resource"))
+        self.resource_attributes.add([] if resource is None else list_of(resource, "attributes", "a resource"))
         return len(self.resource_attributes.lengths) - 1
 
-    def _take(self, message_index: int, span_index: int, span: object, resource: int) -> _UnusableError | None:
+    def _take(self, message_index: int, span_index: int, span: object, resource: int) -> UnusableError | None:
         """Keep one span, or return why it can't be used."""
         try:
             self._keep(message_index, span_index, span, resource)
-        except _UnusableError as unusable:
+        except UnusableError as unusable:
             unusable.part = span
             return unusable
         return None
 
     def _keep(self, message_index: int, span_index: int, span: object, resource: int) -> None:
-        pairs = _list_of(span, "attributes", "a span")
+        pairs = list_of(span, "attributes", "a span")
         assert isinstance(span, dict)
         trace_id = self._id(span.get("traceId"), TRACE_ID_BYTES, span_checks.TRACE_ID_LENGTH, span_checks.TRACE_ID_ZERO)
         span_id = self._id(span.get("spanId"), SPAN_ID_BYTES, span_checks.SPAN_ID_LENGTH, span_checks.SPAN_ID_ZERO)
@@ -210,11 +204,11 @@ class _Reader:
         kind = self._enum(span.get("kind"), KIND_NAMES)
         status = span.get("status")
         if status is not None and type(status) is not dict:
-            _reject("status is no object")
+            reject("status is no object")
         code = self._enum(status.get("code"), STATUS_NAMES) if status else 0
         name = span.get("name")
         if name is not None and type(name) is not str:
-            _reject("name is no text")
+            reject("name is no text")
         self.attributes.add(pairs)
         self.spans.append(
             (
@@ -237,15 +231,15 @@ class _Reader:
         if text == "" and zero is None:
             return _NO_PARENT
         if type(text) is not str:
-            raise _UnusableError(*wrong)
-        number = _from_hex(text, width)
+            raise UnusableError(*wrong)
+        number = id_from_hex(text, width)
         if number is None:
-            number = _from_base64(text, width) if self.lenient else None
+            number = id_from_base64(text, width) if self.lenient else None
             if number is None:
-                raise _UnusableError(*wrong)
+                raise UnusableError(*wrong)
             self.lenient_counts["id_base64"] += 1
         if zero is not None and not any(number):
-            raise _UnusableError(*zero)
+            raise UnusableError(*zero)
         return number
 
     def _enum(self, value: object, names: dict[str, int]) -> int:
@@ -254,9 +248,9 @@ class _Reader:
         if type(value) is int:
             return value if 0 <= value < len(names) else 0
         if type(value) is not str:
-            _reject("an enum is no integer")
+            reject("an enum is no integer")
         if not self.lenient or value not in names:
-            raise _UnusableError(Reason.ENUM_NAME, "an enum is written by name; OTLP/JSON has integers")
+            raise UnusableError(Reason.ENUM_NAME, "an enum is written by name; OTLP/JSON has integers")
         self.lenient_counts["enum_name"] += 1
         return names[value]
 
@@ -300,61 +294,12 @@ def read_spans(messages: Sequence[bytes], *, lenient: bool = False) -> tuple[Spa
 def span_payloads(message: bytes) -> list[bytes]:
     """Return the JSON of each span (or of what can't hold spans) of a message that is JSON, by span index."""
     body = orjson.loads(message.removeprefix(UTF8_BOM))
-    found = _Reader(lenient=False).spans_of(_list_of(body, "resourceSpans", "the message"))
-    return [_json_bytes(f.part if isinstance(f, _UnusableError) else f[0], message) for f in found]
-
-
-def _list_of(holder: object, member: str, what: str) -> list[Any]:
-    """Return a list member; absent and null are empty. Raises _UnusableError on any other shape."""
-    if type(holder) is not dict:
-        _reject(f"{what} is no object")
-    values = holder.get(member)
-    if values is None:
-        return []
-    if type(values) is not list:
-        _reject(f"{member} is no list")
-    return values
+    found = _Reader(lenient=False).spans_of(list_of(body, "resourceSpans", "the message"))
+    return [json_bytes(f.part if isinstance(f, UnusableError) else f[0], message) for f in found]
 
 
 def _times(span: dict[str, Any]) -> tuple[int, int]:
-    start_ns, end_ns = _time(span.get("startTimeUnixNano")), _time(span.get("endTimeUnixNano"))
+    start_ns, end_ns = nanoseconds(span.get("startTimeUnixNano")), nanoseconds(span.get("endTimeUnixNano"))
     if fault := span_checks.time_fault(start_ns, end_ns):
-        raise _UnusableError(*fault)
+        raise UnusableError(*fault)
     return start_ns or end_ns, end_ns
-
-
-def _time(value: object) -> int:
-    if value is None:
-        return 0
-    if type(value) is int:
-        return value
-    if type(value) is str and value.isascii() and value.isdigit():
-        # Beyond 20 digits it overflows whatever it is; int() itself refuses thousands of digits.
-        return int(value) if len(value.lstrip("0")) <= 20 else span_checks.INT64_MAX + 1
-    raise _UnusableError(*span_checks.TIME_TYPE)
-
-
-def _from_hex(text: str, width: int) -> bytes | None:
-    if len(text) != 2 * width:
-        return None
-    try:
-        number = bytes.fromhex(text)
-    except ValueError:
-        return None
-    return number if len(number) == width else None  # fromhex skips blanks
-
-
-def _from_base64(text: str, width: int) -> bytes | None:
-    try:
-        number = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return number if len(number) == width else None
-
-
-def _json_bytes(part: object, message: bytes) -> bytes:
-    """Return the JSON of a part of a message; the whole message where it nests too deep to be written."""
-    try:
-        return orjson.dumps(part)
-    except TypeError:
-        return message
