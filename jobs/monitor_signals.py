@@ -1,27 +1,52 @@
 """From a monitor's `signals` to the followers of its verdicts. docs/signals.md has their formulas."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from jobs.yaml_fields import (
     REQUIRED,
     Check,
     Place,
+    WrongValueError,
     at_least_one,
     fields_of,
     finite_number,
     list_of_texts,
     nearest,
+    one_of,
     optional,
     strictly_between_0_and_1,
     text,
+    zero_up_to_1,
 )
 from udfs.signals.baseline import BaselineDrop, BaselinePolicy
 from udfs.signals.embedding_decay import DecayPolicy, EmbeddingDecay
 from udfs.signals.follow import Follower
 from udfs.signals.joint_confidence import JointConfidence, JointPolicy
+from udfs.signals.seasonal_band import BandPolicy, Spread
+from udfs.signals.seasonal_threshold import Figure, SeasonalPolicy, SeasonalThreshold, WrongSide
 from udfs.signals.time_sensitive import TimeSensitive, TimeSensitivePolicy
 
+
+def _yes_or_no(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise WrongValueError(f"{value!r} is neither true nor false", "Write true or false, without quotes")
+    return value
+
+
+_BAND, _SEASONAL = BandPolicy(), SeasonalPolicy()
+_BAND_FIELDS: Mapping[str, tuple[Check, Any]] = {
+    "period_seconds": (finite_number, _BAND.period_seconds),
+    "slot_seconds": (finite_number, _BAND.slot_seconds),
+    "periods": (at_least_one, _BAND.periods),
+    "min_periods": (at_least_one, _BAND.min_periods),
+    "residual_windows": (at_least_one, _BAND.residual_windows),
+    "min_windows": (at_least_one, _BAND.min_windows),
+    "spread": (one_of(get_args(Spread)), _BAND.spread),
+    "min_spread": (finite_number, _BAND.min_spread),
+    "min_relative_spread": (zero_up_to_1, _BAND.min_relative_spread),
+    "max_gap_seconds": (finite_number, _BAND.max_gap_seconds),
+}
 SIGNALS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
     "embedding_decay": {
         "field": (text, REQUIRED),
@@ -38,6 +63,16 @@ SIGNALS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
         "max_drop": (strictly_between_0_and_1, 0.15),
         "learn_windows": (at_least_one, 9),
         "reference": (optional(finite_number), None),
+    },
+    "dynamic_threshold": {
+        "feature": (text, REQUIRED),
+        "figure": (one_of(get_args(Figure)), _SEASONAL.figure),
+        "wrong_side": (one_of(get_args(WrongSide)), _SEASONAL.wrong_side),
+        "enter_spreads": (finite_number, _SEASONAL.enter_spreads),
+        "leave_spreads": (finite_number, _SEASONAL.leave_spreads),
+        "relearn_after_seconds": (finite_number, _SEASONAL.relearn_after_seconds),
+        "p90_gate": (_yes_or_no, _SEASONAL.p90_gate),
+        **_BAND_FIELDS,
     },
     "joint_confidence": {
         "distribution_features": (list_of_texts, []),
@@ -73,6 +108,13 @@ def _joint(monitor: str, given: dict[str, Any]) -> Follower:
     return JointConfidence(monitor, JointPolicy(**policy))
 
 
+def _seasonal(monitor: str, given: dict[str, Any]) -> Follower:
+    """`period_seconds: 0` says that there is no season."""
+    band = {name: given[name] for name in _BAND_FIELDS} | {"period_seconds": given["period_seconds"] or None}
+    policy = {name: value for name, value in given.items() if name not in {*_BAND_FIELDS, "feature"}}
+    return SeasonalThreshold(monitor, given["feature"], SeasonalPolicy(**policy, band=BandPolicy(**band)))
+
+
 def _without(given: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in given.items() if key != name}
 
@@ -81,5 +123,6 @@ _BUILDERS: Mapping[str, Callable[[str, dict[str, Any]], Follower]] = {
     "embedding_decay": lambda m, g: EmbeddingDecay(m, g["field"], DecayPolicy(**_without(g, "field"))),
     "time_sensitive_score": lambda m, g: TimeSensitive(m, g["field"], TimeSensitivePolicy(**_without(g, "field"))),
     "baseline_drop": lambda m, g: BaselineDrop(m, g["feature"], BaselinePolicy(**_without(g, "feature"))),
+    "dynamic_threshold": _seasonal,
     "joint_confidence": _joint,
 }

@@ -29,6 +29,13 @@ SIGNAL_LIST = [
     {"signal": "embedding_decay", "field": "prompt_embedding", "min_effective_n": 50},
     {"signal": "baseline_drop", "feature": "p50(factuality)", "learn_windows": 3},
     {"signal": "joint_confidence", "distribution_features": ["input_tokens"], "embedding_field": "prompt_embedding"},
+    {
+        "signal": "dynamic_threshold",
+        "feature": "p50(factuality)",
+        "wrong_side": "below",
+        "period_seconds": 0,
+        "min_windows": 3,
+    },
 ]
 HOURLY = monitor(
     name="hourly",
@@ -130,9 +137,8 @@ def test_the_job_says_of_every_kind_what_the_backtest_says(
     # Sums of numbers in another order may differ in their last digits; nothing else may.
     for verdict_id, value in found.items():
         assert close(orjson.loads(value), orjson.loads(wanted[verdict_id].to_json())), wanted[verdict_id]
-    assert {"embedding_decay", "baseline_drop", "joint_confidence", "time_sensitive_score"} <= {
-        verdict.test for verdict in wanted.values()
-    }
+    signals = {"embedding_decay", "baseline_drop", "joint_confidence", "time_sensitive_score", "dynamic_threshold"}
+    assert signals <= {verdict.test for verdict in wanted.values()}
     assert len([verdict for verdict in wanted.values() if verdict.monitor == "counted"]) > 9
     assert any(v.feature == "ks_same_hour(input_tokens|1h)" and v.drifted for v in wanted.values())
     drifted = {verdict.feature for verdict in wanted.values() if verdict.drifted and verdict.monitor == "chat"}
@@ -146,6 +152,7 @@ def test_the_job_says_of_every_kind_what_the_backtest_says(
         "p50(factuality)",
         "mean_cosine(prompt_embedding)",
         "baseline_drop(factuality)",
+        "dynamic_threshold(p50(factuality))",
     }
 
 

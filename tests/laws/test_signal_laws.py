@@ -15,28 +15,36 @@ from schemas.feedback import Feedback
 from schemas.verdicts import Verdict, VerdictKind
 from tests.signal_verdicts import DAY_MS, EPOCH_MS, HOUR_MS, window
 from udfs.judging.frame import Frame
-from udfs.signals import baseline, embedding_decay, feedback, joint_confidence, time_sensitive
+from udfs.signals import baseline, embedding_decay, feedback, joint_confidence, seasonal_state, time_sensitive
 from udfs.signals.baseline import BaselineDrop, BaselinePolicy
 from udfs.signals.dynamic_threshold import DynamicThreshold, DynamicThresholdPolicy
 from udfs.signals.embedding_decay import DecayPolicy, EmbeddingDecay
 from udfs.signals.feedback import FeedbackPolicy, FeedbackScore, FeedbackState, weighted_summary
 from udfs.signals.follow import Follower, History
 from udfs.signals.joint_confidence import JointConfidence, JointPolicy
+from udfs.signals.seasonal_band import BandPolicy
+from udfs.signals.seasonal_threshold import SeasonalPolicy, SeasonalThreshold
 from udfs.signals.time_sensitive import TimeSensitive, TimeSensitivePolicy
 
 EXAMPLES = settings(max_examples=60)
 
+BAND = BandPolicy(
+    period_seconds=7200.0, slot_seconds=3600.0, min_windows=2, residual_windows=5, max_gap_seconds=20_000.0
+)
+SEASONAL = SeasonalPolicy(relearn_after_seconds=10_000.0, wrong_side="both", band=BAND)
 FOLLOWERS: dict[str, Follower] = {
     "embedding_decay": EmbeddingDecay("chat", "e", DecayPolicy(min_effective_n=50)),
     "time_sensitive_score": TimeSensitive("chat", "r", TimeSensitivePolicy(alarm_threshold=0.3)),
     "baseline_drop": BaselineDrop("chat", "p50(q)", BaselinePolicy(learn_windows=3, adapt_tau_seconds=86_400.0)),
     "joint_confidence": JointConfidence("chat", JointPolicy(("tokens",), "e", "helpful", feedback_valid_seconds=7200)),
+    "dynamic_threshold": SeasonalThreshold("chat", "p50(q)", SEASONAL),
 }
 MODULES: dict[str, Any] = {
     "embedding_decay": embedding_decay,
     "time_sensitive_score": time_sensitive,
     "baseline_drop": baseline,
     "joint_confidence": joint_confidence,
+    "dynamic_threshold": seasonal_state,
 }
 EVERY = pytest.mark.parametrize("name", FOLLOWERS)
 
