@@ -52,6 +52,27 @@ class ScoreKind(StrEnum):
     DEAD = "dead"  # it could not be read, or a scorer failed on it
 
 
+class MetricKind(StrEnum):
+    """Kinds of the metrics job's books."""
+
+    POINTS = "points"
+    MEASUREMENTS = "measurements"
+    BASELINE = "baseline"  # a counter's first report: where it stands, not what was added
+    EMPTY = "empty"  # says that there is no value
+    DUPLICATE = "duplicate"
+    LATE = "late"
+    DEAD = "dead"
+
+
+def metric_balance(counts: dict[str, int]) -> int:
+    """Return points in less all that came of them: 0 when the books balance.
+
+    >>> metric_balance({"points": 5, "measurements": 3, "baseline": 1, "dead": 1})
+    0
+    """
+    return counts.get(MetricKind.POINTS, 0) - sum(counts.get(kind, 0) for kind in set(MetricKind) - {MetricKind.POINTS})
+
+
 def ingest_balance(counts: dict[str, int]) -> int:
     """Return spans in less all that came out or still waits: 0 when the books balance.
 

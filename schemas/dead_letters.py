@@ -25,6 +25,11 @@ class Reason(StrEnum):
     CLOCK_SKEW = "clock_skew"
     LATE = "late"
     NO_VALUE = "no_value"
+    TEMPORALITY_UNSPECIFIED = "temporality_unspecified"
+    UNSUPPORTED_METRIC = "unsupported_metric"
+    INVALID_HISTOGRAM = "invalid_histogram"
+    CONFLICT = "conflict"
+    SERIES_OVERFLOW = "series_overflow"
     DELIVERY_REFUSED = "delivery_refused"
     SCORER_FAILED = "scorer_failed"
 
