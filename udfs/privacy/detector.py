@@ -51,7 +51,7 @@ class Detector:
         if self.needs and not any(need in text.data for need in self.needs):
             return
         for match in self.pattern.finditer(text.data):
-            yield from self.check(text, match.start(), match.end())
+            yield from self.check(text, *match.span())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Family:
 
     def findings(self, text: Folded) -> Iterator[tuple[Span, Kind]]:
         """Yield byte spans of `text` and what they are."""
-        if self.gate.search(text.data) is None:
+        if len(self.detectors) > 1 and self.gate.search(text.data) is None:
             return
         for each in self.detectors:
             for span in each.spans(text):

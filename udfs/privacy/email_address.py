@@ -1,4 +1,5 @@
-"""E-mail addresses: local part, `@`, domain names, a top-level name of letters; also `name [at] host [dot] org`.
+"""E-mail addresses: local part, `@`, domain names, a top-level name of letters; also `name [at] host [dot] org`,
+`name at host dot org` and `name%40host.org`.
 
 Letters of any alphabet may stand in the local part and the domain, ideographs may not: in Chinese text a word stands
 before an address without a blank. Left alone: file names (`icon@2x.png`), package versions (`lodash@4.17`), the
@@ -18,31 +19,31 @@ FILE_ENDINGS = frozenset(
 SERVICE_USERS = frozenset((b"git", b"hg", b"svn"))
 
 _LOCAL = rb"[A-Za-z0-9\xC0][A-Za-z0-9\xC0._%+'\-]{0,63}"
-_DOMAIN = rb"(?:[A-Za-z0-9\xC0](?:[A-Za-z0-9\xC0\-]{0,62})\.)+(?:xn--[A-Za-z0-9\-]{2,59}|[A-Za-z\xC0]{2,24})"
+_TOP = rb"(?:xn--[A-Za-z0-9\-]{2,59}|[A-Za-z\xC0]{2,24})"
+_DOMAIN = rb"(?:(?:[A-Za-z0-9\xC0](?:[A-Za-z0-9\xC0\-]{0,62})|\x90{1,20})\.)+" + _TOP
 _AT = rb" ?(?:\[at\]|\(at\)|\{at\}|<at>|\[AT\]|\(AT\)) ?"
 _DOT = rb" ?(?:\[dot\]|\(dot\)|\{dot\}|<dot>|\[DOT\]|\(DOT\)|\.) ?"
+_HOST = rb"[A-Za-z0-9\-]{1,63}"
+_IN_WORDS = rb" (?:at|AT) " + _HOST + rb"(?: (?:dot|DOT) " + _HOST + rb"){0,3} (?:dot|DOT) (?:com|net|org|edu|gov|io|co|cn|de|uk|fr|jp)\b"
 
 
 def _address(text: Folded, start: int, end: int) -> Iterable[Span]:
-    data = text.data
-    local, _, domain = data[start:end].partition(b"@")
-    if domain.rpartition(b".")[2].lower() in FILE_ENDINGS:
+    written = text.data[start:end]
+    local = written.partition(b"@")[0]
+    if written.rpartition(b".")[2].lower() in FILE_ENDINGS:
         return
-    if local.lower() in SERVICE_USERS and data[end : end + 1] in (b":", b"/"):
+    if local.lower() in SERVICE_USERS and text.data[end : end + 1] in (b":", b"/"):
         return
-    yield start, end
-
-
-def _spelled(text: Folded, start: int, end: int) -> Iterable[Span]:
     yield start, end
 
 
 EMAIL_DETECTORS = (
     Detector(Kind.EMAIL, pattern(_LOCAL + b"@" + _DOMAIN), _address, needs=(b"@",)),
+    Detector(Kind.EMAIL, pattern(rb"[A-Za-z0-9][A-Za-z0-9._+\-]{0,63}%40" + _DOMAIN), _address, needs=(b"%40",)),
     Detector(
         Kind.EMAIL,
-        pattern(_LOCAL + _AT + rb"[A-Za-z0-9\-]{1,63}(?:" + _DOT + rb"[A-Za-z0-9\-]{1,63}){0,4}" + _DOT + rb"[A-Za-z]{2,24}\b"),
-        _spelled,
+        pattern(_LOCAL + _AT + _HOST + rb"(?:" + _DOT + _HOST + rb"){0,4}" + _DOT + rb"[A-Za-z]{2,24}\b"),
         needs=(b"[at]", b"(at)", b"{at}", b"<at>", b"[AT]", b"(AT)"),
     ),
+    Detector(Kind.EMAIL, pattern(_LOCAL + _IN_WORDS), needs=(b" dot ", b" DOT ")),
 )

@@ -1,7 +1,8 @@
 """Personal data in a text: every detector's findings, overlaps resolved.
 
-The rule for overlaps: findings that overlap become one, over all that any of them covers, of the kind that ranks first
-(kinds.py; of two of one rank, the one that begins first). So nothing that was found is left, and no mask cuts another.
+The rule for overlaps: findings that overlap become one, over all that any of them covers. It has the kind of the longest
+of them, secrets before all else; of equally long ones, of the kind that ranks first (kinds.py). So nothing that was
+found is left, and no mask cuts another.
 """
 
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from udfs.privacy.email_address import EMAIL_DETECTORS
 from udfs.privacy.folded import folded
 from udfs.privacy.iban import IBAN_DETECTORS
 from udfs.privacy.ip_address import IP_DETECTORS
-from udfs.privacy.kinds import RANK, Kind
+from udfs.privacy.kinds import RANK, SECRETS, Kind
 from udfs.privacy.name_model import NameModel
 from udfs.privacy.national_id import LETTERED_ID_DETECTORS, NUMBERED_ID_DETECTORS
 from udfs.privacy.national_id_china import CHINA_DETECTORS
@@ -53,11 +54,15 @@ def _names(spans: Iterable[tuple[int, int]], length: int) -> list[Finding]:
 def _merged(found: list[Finding]) -> list[Finding]:
     found.sort()
     merged: list[Finding] = []
+    strongest = (False, 0, 0)
     for finding in found:
-        if merged and finding.start < merged[-1].end:
-            last = merged[-1]
-            kind = min(last.kind, finding.kind, key=RANK.__getitem__)
-            merged[-1] = Finding(last.start, max(last.end, finding.end), kind)
-        else:
+        strength = (finding.kind in SECRETS, finding.end - finding.start, -RANK[finding.kind])
+        if not merged or finding.start >= merged[-1].end:
             merged.append(finding)
+            strongest = strength
+            continue
+        last = merged[-1]
+        kind = finding.kind if strength > strongest else last.kind
+        merged[-1] = Finding(last.start, max(last.end, finding.end), kind)
+        strongest = max(strongest, strength)
     return merged

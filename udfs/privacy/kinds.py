@@ -1,4 +1,5 @@
-"""The kinds of personal data that are found, by rank: where two findings overlap, the kind that stands first names both.
+"""The kinds of personal data that are found, by rank: of two findings of one text and length, the kind that stands
+first counts.
 
 Secrets come first (they do the most harm), then what a check digit vouches for, then what only its form shows, and
 names, which only a model can tell, last.
@@ -23,3 +24,4 @@ class Kind(StrEnum):
 
 
 RANK = {kind: rank for rank, kind in enumerate(Kind)}
+SECRETS = frozenset({Kind.PRIVATE_KEY, Kind.TOKEN, Kind.SECRET})

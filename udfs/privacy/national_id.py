@@ -73,7 +73,7 @@ def _always(_: str) -> bool:
 
 
 _US = words("ssn", "social security", "social", "itin", "tax id", "taxpayer", "社会安全号", "社安号")
-_GERMANY = words("steuer-id", "steuer-idnr", "steueridentifikationsnummer", "steuernummer", "idnr", "tin", "tax id", "identifikationsnummer")
+_GERMANY = words("steuer-id", "steuer-idnr", "steueridentifikationsnummer", "steuernummer", "steuer-nr", "steuer", "idnr", "tin", "tax id", "identifikationsnummer")
 _BRAZIL = words("cpf")
 _INDIA = words("aadhaar", "aadhar", "uid", "uidai")
 
@@ -90,7 +90,7 @@ NUMBERED_IDS = (
     NationalId("IN", rb"\b[2-9][0-9]{11}\b", aadhaar.is_valid, _INDIA),
 )
 LETTERED_IDS = (
-    NationalId("GB", rb"\b(?i:[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]) ?[0-9]{2}[ \-]?[0-9]{2}[ \-]?[0-9]{2}[ \-]?(?i:[A-D])\b", _is_nino),
+    NationalId("GB", rb"\b(?i:[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]|QQ) ?[0-9]{2}[ \-]?[0-9]{2}[ \-]?[0-9]{2}[ \-]?(?i:[A-D])\b", _is_nino),
     NationalId("ES", rb"\b[0-9]{8}[ \-]?[A-HJ-NP-TV-Za-hj-np-tv-z]\b", dni.is_valid),
     NationalId("ES", rb"\b[XYZxyz][ \-]?[0-9]{7}[ \-]?[A-HJ-NP-TV-Za-hj-np-tv-z]\b", nie.is_valid),
     NationalId("IT", rb"\b(?i:[A-Z]{3} ?[A-Z]{3} ?[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2} ?[A-Z][0-9LMNPQRSTUV]{3}[A-Z])\b", codicefiscale.is_valid),

@@ -33,7 +33,7 @@ _DATE = re.compile(rb"(?:[0-9]{4}[./\- ][0-9]{1,2}[./\- ][0-9]{1,2}|[0-9]{1,2}[.
 def _international(text: Folded, start: int, end: int) -> Iterable[Span]:
     """`+`, a country code and at most the digits that country's numbers have: a number after it is none of it."""
     data = text.data
-    most = _most_digits(digits_of(data[start : start + 6]))
+    most = _most_digits(digits_of(data[start : start + 6])) + (b"(0)" in data[start:end])
     while len(digits_of(data[start:end])) > most:
         end = max((data.rfind(bytes([sign]), start, end) for sign in b" .-()"), default=-1)
         if end <= start:
@@ -97,6 +97,7 @@ PHONE_DETECTORS = (
     ),
     # Brazil and others with an area code in brackets.
     Detector(Kind.PHONE, pattern(rb"\(0?[1-9][0-9]{1,3}\) ?[0-9]{3,5}[ \-]?[0-9]{3,4}\b"), _alone, needs=(b"(",)),
+    Detector(Kind.PHONE, pattern(rb"\b8 ?\(?[3-9][0-9]{2}\)?[ \-][0-9]{3}-[0-9]{2}-[0-9]{2}\b"), _alone),  # Russia
     Detector(Kind.PHONE, pattern(rb"\b07[1-9][0-9]{8}\b"), _alone, needs=(b"07",)),  # United Kingdom, mobile
     Detector(Kind.PHONE, pattern(rb"\b0[1-9][0-9]{0,4}(?:[ .\-/][0-9]{2,8}){1,4}\b"), _trunk_zero, needs=(b"0",)),
     Detector(Kind.PHONE, pattern(rb"\(?\b[0-9]{1,5}\)?(?:[ .\-]?[0-9]){6,14}\b"), _said),

@@ -48,7 +48,7 @@ _CHINESE_NAMES = re.compile(r"(?:密码|密碼|口令|密钥|密鑰|秘钥|令�
 
 
 def _token(text: Folded, start: int, end: int) -> Iterable[Span]:
-    if start == 0 or not in_word(text.data, start, start):
+    if not in_word(text.data, start, len(text.data)):
         yield start, end
 
 
