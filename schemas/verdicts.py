@@ -21,6 +21,7 @@ class VerdictKind(StrEnum):
     FINDING = "finding"  # nulls, categories, ranges, fields: what the values themselves can't show
     SIGNAL = "signal"  # made of several windows or several verdicts
     SPLIT = "split"  # traffic against its plan
+    SLO = "slo"  # a service level against its objective, and its error budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,163 @@
+"""Indicators: what one slice of requests says of a service level, as a tally that adds up.
+
+- `Ratio`: good among all events that a condition chooses (errors, refusals, hallucinations, latency under a limit).
+- `Quantile`: the distribution of a field (time to first token of streamed calls), as a log sketch.
+- `Throughput`: events a second. A request is one record whatever its attempts, so retries count once.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from udfs.judging.window_judge import Input, InputKind, Values
+from udfs.sketches.log import LogSketch
+from udfs.slo.conditions import Columns, Condition, all_of
+
+RELATIVE_ACCURACY = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a slice holds: good events, all events, those about which the indicator is unknown, and a sketch or none.
+
+    `n_unqualified` are events judged by a judge that has not shown what it must (spec S1).
+    """
+
+    good: int = 0
+    total: int = 0
+    n_null: int = 0
+    n_unqualified: int = 0
+    sketch: bytes = b""
+
+    def plus(self, other: "Tally") -> "Tally":
+        """Return both together.
+
+        >>> Tally(1, 2).plus(Tally(3, 4, n_null=1))
+        Tally(good=4, total=6, n_null=1, n_unqualified=0, sketch=b'')
+        """
+        sketch = self.sketch or other.sketch
+        if self.sketch and other.sketch:
+            sketch = LogSketch.merge_all([self.sketch, other.sketch], RELATIVE_ACCURACY).to_bytes()
+        return Tally(
+            self.good + other.good,
+            self.total + other.total,
+            self.n_null + other.n_null,
+            self.n_unqualified + other.n_unqualified,
+            sketch,
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return 32 bytes and the sketch."""
+        return _TALLY.pack(self.good, self.total, self.n_null, self.n_unqualified) + self.sketch
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Tally":
+        """Read it again. Raises struct.error on fewer bytes.
+
+        >>> Tally.from_bytes(Tally(1, 2, 3).to_bytes()) == Tally(1, 2, 3)
+        True
+        """
+        good, total, n_null, n_unqualified = _TALLY.unpack_from(data)
+        return cls(good, total, n_null, n_unqualified, bytes(data[_TALLY.size :]))
+
+
+_TALLY = struct.Struct("<4q")
+NOTHING = Tally()
+
+
+class Indicator(Protocol):
+    """Takes tallies of slices. It must pickle."""
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The fields to collect."""
+        ...
+
+    def tally(self, columns: Columns, n: int) -> Tally:
+        """Return the tally of `n` requests. O(n)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Events that fulfil `total`, and among them those that fulfil `part`: the good ones, or the bad ones.
+
+    An event of which `part` is unknown counts for neither: it is in `n_null`.
+    """
+
+    total: tuple[Condition, ...]
+    part: tuple[Condition, ...]
+    part_is_good: bool = True
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The fields of all conditions."""
+        return _distinct(given for condition in (*self.total, *self.part) for given in condition.inputs)
+
+    def tally(self, columns: Columns, n: int) -> Tally:
+        """Return how many were good, and how many there were."""
+        chosen = all_of(self.total, columns, n).holds
+        part = all_of(self.part, columns, n)
+        counted = chosen & part.known
+        total, in_part = int(counted.sum()), int((counted & part.holds).sum())
+        good = in_part if self.part_is_good else total - in_part
+        return Tally(good, total, int(chosen.sum()) - total)
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """The distribution of `field` among events that fulfil `where`."""
+
+    field: str
+    q: float
+    where: tuple[Condition, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The field, and those of the conditions."""
+        own = Input(self.field, InputKind.NUMBER)
+        return _distinct([own, *(given for condition in self.where for given in condition.inputs)])
+
+    @property
+    def name(self) -> str:
+        """Such as `p95`."""
+        return f"p{round(100.0 * self.q, 9):g}"
+
+    def tally(self, columns: Columns, n: int) -> Tally:
+        """Return the sketch; `good` is 0."""
+        chosen = all_of(self.where, columns, n).holds
+        values = np.asarray(columns[self.inputs[0]], dtype=np.float64)[chosen]
+        sketch = LogSketch.from_values(values, RELATIVE_ACCURACY)
+        return Tally(0, sketch.n, sketch.n_null, sketch=sketch.to_bytes())
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Events that fulfil `where`, to be divided by the window's seconds."""
+
+    where: tuple[Condition, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The fields of the conditions; with none, the instant, so that there is something to count."""
+        found = _distinct(given for condition in self.where for given in condition.inputs)
+        return found or (Input("event_time_ms", InputKind.NUMBER),)
+
+    def tally(self, columns: Columns, n: int) -> Tally:
+        """Return how many there are."""
+        answer = all_of(self.where, columns, n)
+        return Tally(0, int(answer.holds.sum()), int((~answer.known).sum()))
+
+
+def tallies(indicators: Sequence[Indicator], inputs: Sequence[Input], columns: Sequence[Values]) -> list[Tally]:
+    """Return one tally an indicator, of `columns` collected as `inputs`. O(n) each."""
+    by_input = dict(zip(inputs, columns, strict=True))
+    n = len(columns[0]) if columns else 0
+    return [indicator.tally(by_input, n) for indicator in indicators]
+
+
+def _distinct(inputs: Iterable[Input]) -> tuple[Input, ...]:
+    return tuple(dict.fromkeys(inputs))

@@ -1,0 +1,83 @@
+"""What is remembered of one SLO and series between slices, and its versioned bytes.
+
+Layout: an envelope (`udfs.versioned_bytes`) around a head, the tallies of the window's slices, and the counts. To
+change it: raise `STATE_VERSION`, keep the old reader, and commit a golden file of what the old code wrote.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from udfs.slo.counts import SloCounts
+from udfs.slo.indicators import Tally
+from udfs.slo.slo import Slo
+from udfs.versioned_bytes import refuse, seal, unseal
+
+STATE_VERSION = 1
+NEVER_MS = -1
+_TAG = b"SLS"
+_HEAD = struct.Struct("<7qI")
+_RECENT = struct.Struct("<qI")
+
+
+@dataclass(slots=True, eq=False)
+class SloState:
+    """One SLO and series. Instants are epoch milliseconds, `NEVER_MS` where there is none yet.
+
+    `begun_ms` is the end of the first slice, `last_end_ms` of the newest, `last_data_ms` of the newest with events,
+    `last_unqualified_ms` of the newest with events of an unqualified judge. `open_*` is the time slice not yet closed.
+    `recent` are the slices of the window, oldest first, by their ends.
+    """
+
+    counts: SloCounts
+    begun_ms: int = NEVER_MS
+    last_end_ms: int = NEVER_MS
+    last_data_ms: int = NEVER_MS
+    last_unqualified_ms: int = NEVER_MS
+    open_end_ms: int = NEVER_MS
+    open_good: int = 0
+    open_total: int = 0
+    recent: tuple[tuple[int, Tally], ...] = ()
+
+    @classmethod
+    def begin(cls, slo: Slo) -> "SloState":
+        """Return the state before the first slice."""
+        return cls(SloCounts.begin(slo.period.zone, *slo.start_of_day))
+
+
+def encode(state: SloState) -> bytes:
+    """Return the bytes of `state`; equal states give equal bytes. O(slots), at most 50 kB and the window's sketches."""
+    head = _HEAD.pack(
+        state.begun_ms,
+        state.last_end_ms,
+        state.last_data_ms,
+        state.last_unqualified_ms,
+        state.open_end_ms,
+        state.open_good,
+        state.open_total,
+        len(state.recent),
+    )
+    parts = [head]
+    for end_ms, tally in state.recent:
+        data = tally.to_bytes()
+        parts += [_RECENT.pack(end_ms, len(data)), data]
+    return seal(_TAG, STATE_VERSION, b"".join([*parts, state.counts.to_bytes()]))
+
+
+def decode(data: bytes, slo: Slo) -> SloState:
+    """Read them again. Raises ValueError on bytes that are none, or of a later version: that must stop the job."""
+    body = unseal(data, _TAG, version=STATE_VERSION)
+    try:
+        *head, n_recent = _HEAD.unpack_from(body)
+        at = _HEAD.size
+        recent = []
+        for _ in range(n_recent):
+            end_ms, length = _RECENT.unpack_from(body, at)
+            at += _RECENT.size
+            recent.append((end_ms, Tally.from_bytes(body[at : at + length])))
+            at += length
+    except struct.error as error:
+        refuse(_TAG, f"the body can't be read, {error!r}")
+    counts = SloCounts.from_bytes(body[at:], slo.period.zone, *slo.start_of_day)
+    state = SloState(counts, *head)
+    state.recent = tuple(recent)
+    return state
