@@ -5,7 +5,7 @@ SHELL := bash
 BIN := .venv/bin
 PACKAGES := .venv/.installed
 JARS := .slacktide/jars/.fetched
-TESTS ?= tests schemas udfs jobs infra
+TESTS ?= tests schemas udfs gpu_scorers jobs infra
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

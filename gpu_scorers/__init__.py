@@ -1,1 +1,1 @@
-"""Torch scorers. Empty until the issue that builds them; `torch` is imported in this package only."""
+"""Scorers: a batch of requests in, named scores out (docs/scorers.md). `torch` is imported in this package only."""
