@@ -16,13 +16,18 @@ from schemas.requests import UNKNOWN_SERVICE, arrow_schema
 from schemas.semconv import EVIDENCE_FIELDS, OPERATION_KEYS, PHASE_SPANS, REQUEST_OPERATIONS
 from udfs.telemetry import otlp_json, otlp_proto
 from udfs.telemetry.arrow_numpy import flags, valid
+from udfs.telemetry.encodings import ENCODINGS, unknown_encoding
 from udfs.telemetry.field_values import FieldReader
 from udfs.telemetry.open_spans import open_spans
+from udfs.telemetry.otlp_logs import decode_logs
+from udfs.telemetry.otlp_metrics import decode_metrics
 from udfs.telemetry.span_batch import Bools, Bytes, Ints, SpanBatch
 from udfs.telemetry.span_checks import NS_PER_MS
 from udfs.telemetry.span_tree import NONE, SpanTree, span_tree
 
-ENCODINGS = ("otlp_proto", "otlp_json")
+# The whole of decoding under one name; the others live in modules of their own.
+__all__ = ["ENCODINGS", "decode_for_join", "decode_logs", "decode_metrics", "decode_spans"]
+
 KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 STATUSES = ("UNSET", "OK", "ERROR")
 SERVER, CLIENT, PRODUCER, CONSUMER, ERROR = 2, 3, 4, 5, 2
@@ -98,7 +103,7 @@ def _read(messages: Sequence[bytes], encoding: str, lenient: bool) -> tuple[Span
         return otlp_proto.read_spans(messages)
     if encoding == "otlp_json":
         return otlp_json.read_spans(messages, lenient=lenient)
-    raise ValueError(f"unknown encoding {encoding!r}; the encodings are {', '.join(ENCODINGS)}")
+    raise unknown_encoding(encoding)
 
 
 def _tables(batch: SpanBatch, *, joins: bool) -> tuple[pa.Table, pa.Table]:
