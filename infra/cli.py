@@ -20,6 +20,7 @@ COMMANDS = {
     "thresholds": ("infra.commands.thresholds", "Compute and keep what a false-alarm budget asks of each feature."),
     "alerts": ("infra.commands.alerts", "Show alerts as they fire and resolve."),
     "forward": ("infra.commands.forward", "Deliver alerts to Alertmanager and webhooks."),
+    "deadman": ("infra.commands.deadman", "Tell that the monitor itself is blind, past Kafka and Flink."),
     "plot": ("infra.commands.plot", "Draw a drift series over time, or the distances between versions."),
     "sql": ("infra.commands.sql", "Open Spark SQL on the Delta audit tables."),
 }

@@ -19,6 +19,7 @@ class JobStatus:
     restarts: int
     last_checkpoint_ms: int | None
     watermark_ms: int | None
+    started_ms: int
 
 
 def job_statuses(rest: FlinkRest) -> list[JobStatus]:
@@ -38,6 +39,7 @@ def _job_status(rest: FlinkRest, job: dict[str, Any]) -> JobStatus:
         restarts=int(restarts[0]["value"]) if restarts else 0,
         last_checkpoint_ms=completed["latest_ack_timestamp"] if completed else None,
         watermark_ms=_slowest_watermark_ms(rest, job_id),
+        started_ms=job["start-time"],
     )
 
 

@@ -19,9 +19,13 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 
 
 class MetricsGateway:
-    """Keeps the newest push of each process, O(size of a push) in memory; `serve` answers on loopback in a thread."""
+    """Keeps the newest push of each process, O(size of a push) in memory; `serve` answers on loopback in a thread.
 
-    def __init__(self) -> None:
+    What is not pushed again within `stale_seconds` is forgotten.
+    """
+
+    def __init__(self, stale_seconds: float = STALE_SECONDS) -> None:
+        self._stale_seconds = stale_seconds
         self._pushed: dict[str, tuple[float, bytes]] = {}
         self._lock = threading.Lock()
 
@@ -37,7 +41,7 @@ class MetricsGateway:
 
     def text(self) -> bytes:
         """Return all that is fresh, in Prometheus' text format."""
-        oldest = time.monotonic() - STALE_SECONDS
+        oldest = time.monotonic() - self._stale_seconds
         with self._lock:
             self._pushed = {name: push for name, push in self._pushed.items() if push[0] >= oldest}
             return b"".join(body if body.endswith(b"\n") else body + b"\n" for _, body in self._pushed.values())

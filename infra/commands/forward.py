@@ -69,7 +69,7 @@ def command(
     kafka = load_kafka_client(bootstrap_servers, kafka_config)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     stopping = threading.Event()
-    _stop_on_signals(stopping)
+    stop_on_signals(stopping)
     forwarders = [
         Forwarder(
             target=target,
@@ -84,7 +84,9 @@ def command(
     _run(forwarders, stopping, metrics_port)
 
 
-def _stop_on_signals(stopping: threading.Event) -> None:
+def stop_on_signals(stopping: threading.Event) -> None:
+    """Set `stopping` at SIGTERM and Ctrl-C. Only in the main thread."""
+
     def stop(_signal: int, _frame: FrameType | None) -> None:
         stopping.set()
 
