@@ -1,6 +1,7 @@
 """What a person reads in an alert: a summary, a sentence of evidence, and the rule's own notes."""
 
 from schemas.alerts import AlertState, EvidenceWindow
+from udfs.alerts.root_cause import Cause, RootCause
 from udfs.alerts.rule import AlertRule
 from udfs.alerts.verdict_event import VerdictEvent
 
@@ -45,3 +46,26 @@ def _figures(window: EvidenceWindow) -> str:
     statistic = "unknown" if window.statistic is None else f"{window.statistic:.4g}"
     p_value = "" if window.p_value is None else f", p {window.p_value:.2g}"
     return f"statistic {statistic}{p_value}, n {window.n_window}"
+
+
+def cause_line(found: RootCause) -> str:
+    """Return the ranking in one line: the first three causes with their scores, and the confidence.
+
+    >>> from schemas.status import Status
+    >>> from udfs.alerts.root_cause import Cause
+    >>> cause = Cause(1, "signal", "prompt_entropy", 0.931, {})
+    >>> cause_line(RootCause(Status.OK, 0.84, 1.0, (cause,)))
+    'Likeliest causes: prompt_entropy 0.93; confidence 0.84 over 100 % of the weights.'
+    """
+    named = ", ".join(f"{_cause_name(cause)} {cause.score:.2f}" for cause in found.causes[:3])
+    if found.confidence is None:
+        return f"Likeliest causes: {named}; no signal observed."
+    confidence = f"confidence {found.confidence:.2f} over {100 * found.coverage:.0f} % of the weights"
+    return f"Likeliest causes: {named}; {confidence}."
+
+
+def _cause_name(cause: Cause) -> str:
+    if cause.kind == "signal":
+        return cause.name
+    summary = f" ({cause.evidence['summary']})" if cause.evidence["summary"] else ""
+    return f"{cause.evidence['kind']} of {cause.evidence['service']}{summary}"
