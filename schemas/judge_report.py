@@ -3,11 +3,13 @@
 Source of the limit: spec S1 (a judge of hallucinations must show an F1 of at least 0.92).
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from schemas.status import Status
+from schemas.strict_json import loads_strictly
 
 QUALIFYING_F1 = 0.92
 """Spec S1. What reads scores may ask for more, never for less."""
@@ -58,7 +60,9 @@ class JudgeReport:
 
 
 def judge_status(report: JudgeReport | None, model_digest: str | None = None) -> Status:
-    """Return `ok` for a judge that qualifies, else `judge_unqualified`: no report, too low an F1, another model's report.
+    """Return `ok` for a judge that qualifies, else `judge_unqualified`.
+
+    It doesn't without a report, with too low an F1, or with a report that was taken with another model.
 
     >>> str(judge_status(None)), str(judge_status(JudgeReport(0.91, 500, "2026-11-30", "sha256:" + "0" * 64)))
     ('judge_unqualified', 'judge_unqualified')
@@ -68,6 +72,22 @@ def judge_status(report: JudgeReport | None, model_digest: str | None = None) ->
     if report.model_digest is not None and report.model_digest != model_digest:
         return Status.JUDGE_UNQUALIFIED
     return Status.OK
+
+
+def load_judge_report(path: str | Path) -> JudgeReport:
+    """Read the JSON file of a report, an object of its fields.
+
+    Raises ValueError naming the field that is wrong, missing or unknown; OSError where the file can't be read.
+    """
+    body = loads_strictly(Path(path).read_bytes())
+    if not isinstance(body, dict):
+        raise ValueError("a report is one JSON object")
+    names = {field.name for field in fields(JudgeReport)}
+    if unknown := sorted(body.keys() - names):
+        raise ValueError(f"{unknown[0]} is no field of a report; they are {', '.join(sorted(names))}")
+    if missing := sorted(names - body.keys() - {"model_digest"}):
+        raise ValueError(f"{missing[0]} is missing")
+    return JudgeReport(**body)
 
 
 def _is_sha256(text: str) -> bool:
