@@ -70,12 +70,12 @@ class Incident:
                 "number": self.number,
                 "event": self.event,
                 "version": "4",
-                "groupKey": f"{{}}:{orjson.dumps(self.group_labels).decode()}",
+                "groupKey": f"{{}}:{orjson.dumps(_sorted(self.group_labels)).decode()}",
                 "status": "firing" if self.counts["firing"] else "resolved",
                 "receiver": "",
-                "groupLabels": self.group_labels,
-                "commonLabels": self.common_labels,
-                "commonAnnotations": self.common_annotations,
+                "groupLabels": _sorted(self.group_labels),
+                "commonLabels": _sorted(self.common_labels),
+                "commonAnnotations": _sorted(self.common_annotations),
                 "externalURL": "",
                 "alerts": [_listed(alert) for alert in self.alerts],
                 "truncatedAlerts": self.truncated,
@@ -88,13 +88,17 @@ class Incident:
         )
 
 
+def _sorted(texts: Mapping[str, str]) -> dict[str, str]:
+    return dict(sorted(texts.items()))
+
+
 def _listed(alert: Alert) -> dict[str, Any]:
     """One alert as the webhook has it."""
     resolved = alert.state is AlertState.RESOLVED
     return {
         "status": "resolved" if resolved else "firing",
-        "labels": alert.labels,
-        "annotations": alert.annotations,
+        "labels": _sorted(alert.labels),
+        "annotations": _sorted(alert.annotations),
         "startsAt": rfc3339(alert.starts_at_ms),
         "endsAt": rfc3339(alert.ends_at_ms) if resolved else _NEVER,
         "generatorURL": alert.generator_url,

@@ -315,3 +315,11 @@ def test_a_resolution_of_what_nobody_remembers_is_passed_on() -> None:
     assert scope.published == [("input_tokens", "resolved", 190)]
     assert scope.alerts[0].incident_id
     assert scope.incidents == []
+
+
+def test_nobody_is_told_of_a_newly_suppressed_alert() -> None:
+    scope = Scope(policy=replace(POLICY, deduplication=(BY_FEATURE,)))
+    scope.tick(101, firing(100, labels={"pod": "a"}))
+    scope.tick(111, firing(110, labels={"pod": "b"}))
+    scope.tick(2000)
+    assert scope.told == [("opened", 100)]

@@ -229,7 +229,7 @@ class _Run:
         fired, suppressed = entry.fired + (muting is None), entry.suppressed + (muting is not None)
         self._put(Entry(published, fired, suppressed), alert.fingerprint)
         self.alerts.append(published)
-        if muting is None or entry.is_firing:
+        if muting is None or (entry.is_firing and not is_new):
             self._mark_changed()
 
     def _explained(self, alert: Alert) -> Alert:
