@@ -2,7 +2,7 @@
 
 The value is JSON, one flat object a request. A field that is null is left out; zero is a value and is written.
 NaN and the infinities travel as the texts "NaN", "Infinity", "-Infinity", which Flink's and Spark's JSON readers take
-for a DOUBLE. No prompt or response text is a field, so none can be carried.
+for a DOUBLE. Prompt and response are masked before they are written, and null unless ingest was told to carry text.
 
 `python -m schemas.requests` prints the JSON Schema that lies beside this file as requests.schema.json.
 """
@@ -90,6 +90,9 @@ REQUEST_FIELDS: tuple[RequestField, ...] = (
     RequestField("retrieval_document_count", _I, "documents retrieved for the request"),
     RequestField("guardrail_triggered", _B, "a guardrail stopped or changed the request"),
     RequestField("guardrail_reason", _S, "category of the guardrail that triggered"),
+    RequestField("prompt", _S, "text of the prompt, personal data masked; null unless ingest carries text"),
+    RequestField("response", _S, "text of the response, personal data masked; null unless ingest carries text"),
+    RequestField("is_text_cut", _B, "prompt or response was longer than ingest carries; null without text"),
     RequestField("child_span_count", _I, "spans below the request that came in time to join it", required=True),
     RequestField(
         "attributes",

@@ -69,7 +69,11 @@ def card(rng: random.Random) -> str:
 def bank_account(rng: random.Random) -> str:
     """An IBAN of a country whose account numbers have no check of their own, in groups or not."""
     country, length = rng.choice((("DE", 18), ("AT", 16), ("CH", 17), ("DK", 14), ("GB", 18)))
-    body = ("".join(rng.choices(string.ascii_uppercase, k=4)) + _digits(rng, 14)) if country == "GB" else _digits(rng, length)
+    body = (
+        ("".join(rng.choices(string.ascii_uppercase, k=4)) + _digits(rng, 14))
+        if country == "GB"
+        else _digits(rng, length)
+    )
     number = country + iban.calc_check_digits(country + "00" + body) + body
     return " ".join(number[at : at + 4] for at in range(0, len(number), 4)) if rng.random() < 0.5 else number
 
@@ -108,7 +112,11 @@ def french_nir(rng: random.Random) -> str:
     """A numéro de sécurité sociale with its key."""
     body = f"{rng.choice('12')}{_born(rng):%y%m}{rng.randrange(21, 96):02d}{rng.randrange(1, 990):03d}{_digits(rng, 3)}"
     number = f"{body}{97 - int(body) % 97:02d}"
-    return number if rng.random() < 0.5 else f"{number[0]} {number[1:3]} {number[3:5]} {number[5:7]} {number[7:10]} {number[10:13]} {number[13:]}"
+    return (
+        number
+        if rng.random() < 0.5
+        else f"{number[0]} {number[1:3]} {number[3:5]} {number[5:7]} {number[7:10]} {number[10:13]} {number[13:]}"
+    )
 
 
 def spanish_id(rng: random.Random) -> str:
@@ -147,7 +155,9 @@ def indian_aadhaar(rng: random.Random) -> str:
 def ip_address(rng: random.Random) -> str:
     """An IPv4 or IPv6 address."""
     if rng.random() < 0.6:
-        return f"{rng.choice((10, 172, 192, 203, 86))}.{rng.randrange(256)}.{rng.randrange(256)}.{rng.randrange(1, 255)}"
+        return (
+            f"{rng.choice((10, 172, 192, 203, 86))}.{rng.randrange(256)}.{rng.randrange(256)}.{rng.randrange(1, 255)}"
+        )
     if rng.random() < 0.5:
         return f"2001:db8:{rng.randrange(1, 65536):x}::{rng.randrange(1, 65536):x}:{rng.randrange(10, 65536):x}"
     return ":".join(f"{rng.randrange(4096, 65536):x}" for _ in range(8))
@@ -176,7 +186,12 @@ def token(rng: random.Random) -> str:
 
 def password(rng: random.Random) -> str:
     """What someone may use for a password."""
-    return "".join(rng.choices(_ALPHANUMERIC, k=9)) + rng.choice("!#%&*") + _digits(rng, 2) + rng.choice(string.ascii_letters)
+    return (
+        "".join(rng.choices(_ALPHANUMERIC, k=9))
+        + rng.choice("!#%&*")
+        + _digits(rng, 2)
+        + rng.choice(string.ascii_letters)
+    )
 
 
 # What each kind is made of; national ids of each country alike often.

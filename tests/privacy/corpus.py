@@ -13,15 +13,42 @@ from udfs.privacy.find import find
 from udfs.privacy.kinds import Kind
 
 SENTENCES: dict[Kind, tuple[str, ...]] = {
-    Kind.EMAIL: ("Please write to {} today.", "联系邮箱{}，谢谢", "<{}>", "contact={};cc=none", "发到{}就行", '{{"user": "{}"}}'),
-    Kind.PHONE: ("My number is {}, call me.", "手机号{}，请尽快联系", "电话：{}。", "Tel: {}", "phone={}&x=1", "拨打{}找我"),
+    Kind.EMAIL: (
+        "Please write to {} today.",
+        "联系邮箱{}，谢谢",
+        "<{}>",
+        "contact={};cc=none",
+        "发到{}就行",
+        '{{"user": "{}"}}',
+    ),
+    Kind.PHONE: (
+        "My number is {}, call me.",
+        "手机号{}，请尽快联系",
+        "电话：{}。",
+        "Tel: {}",
+        "phone={}&x=1",
+        "拨打{}找我",
+    ),
     Kind.CARD: ("charge my card {} please", "银行卡号{}被盗刷", "card:{}", "pay with {}.", "卡号：{}，有效期12/27"),
     Kind.IBAN: ("IBAN {} for the refund", "Konto: {}.", "请汇款到{}，谢谢", "transfer to {} tomorrow"),
     Kind.NATIONAL_ID: ("my id is {} thanks", "证件号{}，请核对", "ID: {}", "id number {}.", "号码（{}）"),
     Kind.IP_ADDRESS: ("request from {} was blocked", "来自{}的访问", "client={} status=200", "ping {} failed"),
-    Kind.TOKEN: ("use {} for the call", "密钥是{}，别外传", "key: {}", 'export API_KEY="{}"', "curl -H 'x-api-key: {}'"),
+    Kind.TOKEN: (
+        "use {} for the call",
+        "密钥是{}，别外传",
+        "key: {}",
+        'export API_KEY="{}"',
+        "curl -H 'x-api-key: {}'",
+    ),
 }
-PASSWORDS = ("password: {}", "密码是{}，记一下", 'DB_PASSWORD="{}"', "my password is {}", "口令：{}", "postgres://app:{}@db.internal/x")
+PASSWORDS = (
+    "password: {}",
+    "密码是{}，记一下",
+    'DB_PASSWORD="{}"',
+    "my password is {}",
+    "口令：{}",
+    "postgres://app:{}@db.internal/x",
+)
 PLAIN = (
     "Summarise the attached report in three bullet points.",
     "请把下面这段话翻译成英文，并保持语气正式。",
@@ -48,7 +75,9 @@ def positives(count: int, seed: int) -> list[Case]:
     """Return `count` texts with one to three values each, of all kinds alike often."""
     rng = random.Random(seed)
     kinds = [*MAKERS, Kind.SECRET]
-    return [_case(rng, [kinds[(number + more) % len(kinds)] for more in range(1 + number % 3)]) for number in range(count)]
+    return [
+        _case(rng, [kinds[(number + more) % len(kinds)] for more in range(1 + number % 3)]) for number in range(count)
+    ]
 
 
 def _case(rng: random.Random, kinds: Sequence[Kind]) -> Case:
@@ -58,9 +87,12 @@ def _case(rng: random.Random, kinds: Sequence[Kind]) -> Case:
         value = personal_data.password(rng) if kind is Kind.SECRET else value_of(kind, rng)
         if kind in (Kind.PHONE, Kind.CARD, Kind.EMAIL) and rng.random() < 0.15:
             value = full_width(value)
-        before, after = rng.choice(PASSWORDS if kind is Kind.SECRET else SENTENCES[kind]).replace("{{", "{").replace(
-            "}}", "}"
-        ).split("{}")
+        before, after = (
+            rng.choice(PASSWORDS if kind is Kind.SECRET else SENTENCES[kind])
+            .replace("{{", "{")
+            .replace("}}", "}")
+            .split("{}")
+        )
         start = len(text) + len(before)
         truth.append(Finding(start, start + len(value), kind))
         text += before + value + after + " "
@@ -73,26 +105,36 @@ def _digits(rng: random.Random, count: int) -> str:
 
 # What looks like personal data and is none.
 NEGATIVES: dict[str, Callable[[random.Random], str]] = {
-    "order number": lambda r: f"订单号：{_digits(r, 12)}，请查收" if r.random() < 0.5 else f"order #{_digits(r, 10)} has shipped",
+    "order number": lambda r: (
+        f"订单号：{_digits(r, 12)}，请查收" if r.random() < 0.5 else f"order #{_digits(r, 10)} has shipped"
+    ),
     "long order number": lambda r: f"order 20{_digits(r, 16)} was paid",
     "timestamp": lambda r: f"ts={1_600_000_000_000 + r.randrange(10**11)} and {1_600_000_000 + r.randrange(10**8)}",
     "nanoseconds": lambda r: f"start {1_600_000_000_000_000_000 + r.randrange(10**17)}",
-    "date and time": lambda r: f"at 2026-0{r.randrange(1, 10)}-1{r.randrange(10)}T1{r.randrange(10)}:30:0{r.randrange(10)}Z",
+    "date and time": lambda r: (
+        f"at 2026-0{r.randrange(1, 10)}-1{r.randrange(10)}T1{r.randrange(10)}:30:0{r.randrange(10)}Z"
+    ),
     "date": lambda r: f"on 0{r.randrange(1, 10)}.1{r.randrange(3)}.2024 17:45 and 2024/0{r.randrange(1, 10)}/28 08:15",
     "version": lambda r: f"upgrade to version 1.{r.randrange(30)}.{r.randrange(30)}.{r.randrange(200)} of the driver",
-    "package": lambda r: f"pip install pkg=={r.randrange(9)}.{r.randrange(30)}.{r.randrange(9)} lodash@4.17.{r.randrange(30)}",
+    "package": lambda r: (
+        f"pip install pkg=={r.randrange(9)}.{r.randrange(30)}.{r.randrange(9)} lodash@4.17.{r.randrange(30)}"
+    ),
     "uuid": lambda r: f"trace {uuid.UUID(int=r.getrandbits(128), version=4)} ended",
     "sha256": lambda r: f"digest {hashlib.sha256(r.randbytes(8)).hexdigest()}",
     "git hash": lambda r: f"commit {hashlib.sha1(r.randbytes(8)).hexdigest()} by bot",
     "trace id": lambda r: f"trace_id={r.getrandbits(128):032x} span_id={r.getrandbits(64):016x}",
-    "amount": lambda r: f"total: {r.randrange(1, 999)},{_digits(r, 3)},{_digits(r, 3)}.{_digits(r, 2)} EUR and $1 {_digits(r, 3)} {_digits(r, 3)}",
+    "amount": lambda r: (
+        f"total: {r.randrange(1, 999)},{_digits(r, 3)},{_digits(r, 3)}.{_digits(r, 2)} EUR and $1 {_digits(r, 3)} {_digits(r, 3)}"
+    ),
     "decimal": lambda r: f"pi is 3.{_digits(r, 15)} and loss 0.{_digits(r, 16)}",
     "time and duration": lambda r: f"took 00:{r.randrange(10, 60)}:{r.randrange(10, 60)}.{_digits(r, 3)}",
     "mac address": lambda r: ":".join(f"{r.randrange(256):02x}" for _ in range(6)),
     "file name": lambda r: f"logo@{r.randrange(2, 4)}x.png and sprite-{r.randrange(100)}@2x.webp",
     "mention": lambda r: f"thanks @user{r.randrange(1000)} and cc @team/ml",
     "code": lambda r: f"std::vector<int> v({r.randrange(100)}); a[{r.randrange(9)}] = b::c{r.randrange(9)}();",
-    "token counts": lambda r: f"max_tokens: {r.randrange(100, 9999)}, token count: {r.randrange(100, 99999)}, password: required",
+    "token counts": lambda r: (
+        f"max_tokens: {r.randrange(100, 9999)}, token count: {r.randrange(100, 99999)}, password: required"
+    ),
     "table": lambda r: " ".join(str(r.randrange(100)) for _ in range(12)),
     "isbn": lambda r: f"ISBN 978-3-16-14841{r.randrange(10)}-0",
     "tracking": lambda r: f"tracking SF{_digits(r, 13)} out for delivery",
@@ -101,7 +143,9 @@ NEGATIVES: dict[str, Callable[[random.Random], str]] = {
     "remote": lambda r: f"git clone git@github.com:acme/repo{r.randrange(99)}.git",
     "prose": lambda r: r.choice(PLAIN),
     "sum": lambda r: f"{r.randrange(100, 999)} + {r.randrange(100, 999)} = {r.randrange(1000, 1998)}; 12-34+56",
-    "tensor": lambda r: f"shape ({r.randrange(1, 9)}, {r.randrange(1, 4096)}, {r.randrange(1, 4096)}) lr=1e-0{r.randrange(9)}",
+    "tensor": lambda r: (
+        f"shape ({r.randrange(1, 9)}, {r.randrange(1, 4096)}, {r.randrange(1, 4096)}) lr=1e-0{r.randrange(9)}"
+    ),
 }
 
 

@@ -27,6 +27,7 @@ from schemas.semconv import (
     REQUEST_OPERATIONS,
     VECTOR_KEYS,
 )
+from schemas.text_attributes import TEXT_CUT, TEXT_FIELDS, TEXT_KEYS
 
 NAMES = [field.name for field in REQUEST_FIELDS]
 
@@ -82,7 +83,8 @@ def test_a_key_fills_two_fields_only_as_members_of_one_json_text() -> None:
 
 def test_every_field_but_those_of_the_span_itself_has_our_own_spelling_first() -> None:
     own = {"trace_id", "span_id", "parent_span_id", "event_time_ms", "start_time_ms", "is_error", "child_span_count"}
-    for name in set(NAMES) - own - {"service_name", "attributes"}:
+    assert [TEXT_KEYS[name][0] for name in TEXT_FIELDS] == ["slacktide.prompt", "slacktide.response"]
+    for name in set(NAMES) - own - {"service_name", "attributes", *TEXT_FIELDS, TEXT_CUT}:
         expected = "slacktide.user_id" if name == "user_hash" else f"slacktide.{name}"
         assert FIELD_ALIASES[name][0].key == expected
 

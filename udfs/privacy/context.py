@@ -13,9 +13,7 @@ def words(*texts: str) -> re.Pattern[str]:
     >>> bool(words("ssn", "身份证").search("my ssn is")), bool(words("tel").search("hotel"))
     (True, False)
     """
-    any_of = "|".join(
-        rf"(?<![a-z]){re.escape(text)}(?![a-z])" if text.isascii() else re.escape(text) for text in texts
-    )
+    any_of = "|".join(rf"(?<![a-z]){re.escape(text)}(?![a-z])" if text.isascii() else re.escape(text) for text in texts)
     return re.compile(any_of)
 
 

@@ -24,7 +24,13 @@ _DOMAIN = rb"(?:(?:[A-Za-z0-9\xC0](?:[A-Za-z0-9\xC0\-]{0,62})|\x90{1,20})\.)+" +
 _AT = rb" ?(?:\[at\]|\(at\)|\{at\}|<at>|\[AT\]|\(AT\)) ?"
 _DOT = rb" ?(?:\[dot\]|\(dot\)|\{dot\}|<dot>|\[DOT\]|\(DOT\)|\.) ?"
 _HOST = rb"[A-Za-z0-9\-]{1,63}"
-_IN_WORDS = rb" (?:at|AT) " + _HOST + rb"(?: (?:dot|DOT) " + _HOST + rb"){0,3} (?:dot|DOT) (?:com|net|org|edu|gov|io|co|cn|de|uk|fr|jp)\b"
+_IN_WORDS = (
+    rb" (?:at|AT) "
+    + _HOST
+    + rb"(?: (?:dot|DOT) "
+    + _HOST
+    + rb"){0,3} (?:dot|DOT) (?:com|net|org|edu|gov|io|co|cn|de|uk|fr|jp)\b"
+)
 
 
 def _address(text: Folded, start: int, end: int) -> Iterable[Span]:

@@ -9,7 +9,9 @@ from udfs.privacy.folded import Folded
 from udfs.privacy.kinds import Kind
 
 # What stands before a version number, in lower case.
-_VERSION = re.compile(r"(?:\bv|version|ver\.?|release|build|revision|firmware|driver|版本号?|版|發行)(?:\s+is)?[\s:：=\"'是为]*$")
+_VERSION = re.compile(
+    r"(?:\bv|version|ver\.?|release|build|revision|firmware|driver|版本号?|版|發行)(?:\s+is)?[\s:：=\"'是为]*$"
+)
 _NAME_VERSION = re.compile(r"[a-z0-9]@$|[a-z][-/]$|[=<>~^]=\s*$")  # pkg@1.2.3.4, chrome/1.2.3.4, pkg==1.2.3.4
 _CONTEXT_CHARACTERS = 24
 
@@ -57,7 +59,9 @@ IP_DETECTORS = (
     Detector(Kind.IP_ADDRESS, pattern(rb"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"), _ipv4, needs=(b".",)),
     Detector(
         Kind.IP_ADDRESS,
-        pattern(rb"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:(?:[0-9A-Fa-f]{0,4}:){0,6}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{1,4})?"),
+        pattern(
+            rb"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:(?:[0-9A-Fa-f]{0,4}:){0,6}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{1,4})?"
+        ),
         _ipv6,
         needs=(b"::", b":"),
     ),

@@ -19,7 +19,8 @@ from udfs.privacy.name_model import NameModel
 
 DIGEST_BYTES = 8
 SHORTEST_KEY = 16  # characters
-MASK = re.compile(rf"<(?:{'|'.join(Kind)}):[a-p]{{{2 * DIGEST_BYTES}}}>")
+UNKEYED = "masked"  # stands for the letters where there is no key: then a mask says only what it is
+MASK = re.compile(rf"<(?:{'|'.join(Kind)}):(?:[a-p]{{{2 * DIGEST_BYTES}}}|{UNKEYED})>")
 _LETTERS = bytes.maketrans(b"0123456789abcdef", b"abcdefghijklmnop")
 _MAX_PASSES = 8
 _NORTH_AMERICA = re.compile(r"\+ ?1|1[ .\-(]")
@@ -34,9 +35,9 @@ class Masked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Masker:
-    """Masks texts under one key. `repr` doesn't show the key."""
+    """Masks texts under one key, or without: then all values of a kind have one mask. `repr` doesn't show the key."""
 
-    _key: bytes
+    key: bytes | None
     name_model: NameModel | None = None
 
     def __repr__(self) -> str:
@@ -65,10 +66,12 @@ class Masker:
 
     def mask_of(self, kind: Kind, value: str) -> str:
         """Return the mask of one value."""
+        if self.key is None:
+            return f"<{kind}:{UNKEYED}>"
         digest = hashlib.blake2b(
             normalised(kind, value).encode("utf-8", "surrogatepass"),
             digest_size=DIGEST_BYTES,
-            key=self._key,
+            key=self.key,
             person=kind.encode(),
         )
         return f"<{kind}:{digest.hexdigest().encode().translate(_LETTERS).decode()}>"

@@ -73,7 +73,18 @@ def _always(_: str) -> bool:
 
 
 _US = words("ssn", "social security", "social", "itin", "tax id", "taxpayer", "社会安全号", "社安号")
-_GERMANY = words("steuer-id", "steuer-idnr", "steueridentifikationsnummer", "steuernummer", "steuer-nr", "steuer", "idnr", "tin", "tax id", "identifikationsnummer")
+_GERMANY = words(
+    "steuer-id",
+    "steuer-idnr",
+    "steueridentifikationsnummer",
+    "steuernummer",
+    "steuer-nr",
+    "steuer",
+    "idnr",
+    "tin",
+    "tax id",
+    "identifikationsnummer",
+)
 _BRAZIL = words("cpf")
 _INDIA = words("aadhaar", "aadhar", "uid", "uidai")
 
@@ -82,7 +93,11 @@ NUMBERED_IDS = (
     NationalId("US", rb"\b[0-9]{3} ?[0-9]{2} ?[0-9]{4}\b", _is_us, _US),
     NationalId("DE", rb"\b[1-9][0-9] [0-9]{3} [0-9]{3} [0-9]{3}\b", idnr.is_valid),
     NationalId("DE", rb"\b[1-9][0-9][ /]?[0-9]{3}[ /]?[0-9]{3}[ /]?[0-9]{3}\b", idnr.is_valid, _GERMANY),
-    NationalId("FR", rb"\b[1-478] ?[0-9]{2} ?(?:0[1-9]|1[0-2]|[2-9][0-9]) ?(?:[0-9]{2}|2[ABab]) ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b", nir.is_valid),
+    NationalId(
+        "FR",
+        rb"\b[1-478] ?[0-9]{2} ?(?:0[1-9]|1[0-2]|[2-9][0-9]) ?(?:[0-9]{2}|2[ABab]) ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b",
+        nir.is_valid,
+    ),
     NationalId("KR", rb"\b[0-9]{6}-[1-8][0-9]{6}\b", _is_rrn),
     NationalId("BR", rb"\b[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}\b", cpf.is_valid),
     NationalId("BR", rb"\b[0-9]{11}\b", cpf.is_valid, _BRAZIL),
@@ -90,10 +105,18 @@ NUMBERED_IDS = (
     NationalId("IN", rb"\b[2-9][0-9]{11}\b", aadhaar.is_valid, _INDIA),
 )
 LETTERED_IDS = (
-    NationalId("GB", rb"\b(?i:[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]|QQ) ?[0-9]{2}[ \-]?[0-9]{2}[ \-]?[0-9]{2}[ \-]?(?i:[A-D])\b", _is_nino),
+    NationalId(
+        "GB",
+        rb"\b(?i:[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]|QQ) ?[0-9]{2}[ \-]?[0-9]{2}[ \-]?[0-9]{2}[ \-]?(?i:[A-D])\b",
+        _is_nino,
+    ),
     NationalId("ES", rb"\b[0-9]{8}[ \-]?[A-HJ-NP-TV-Za-hj-np-tv-z]\b", dni.is_valid),
     NationalId("ES", rb"\b[XYZxyz][ \-]?[0-9]{7}[ \-]?[A-HJ-NP-TV-Za-hj-np-tv-z]\b", nie.is_valid),
-    NationalId("IT", rb"\b(?i:[A-Z]{3} ?[A-Z]{3} ?[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2} ?[A-Z][0-9LMNPQRSTUV]{3}[A-Z])\b", codicefiscale.is_valid),
+    NationalId(
+        "IT",
+        rb"\b(?i:[A-Z]{3} ?[A-Z]{3} ?[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2} ?[A-Z][0-9LMNPQRSTUV]{3}[A-Z])\b",
+        codicefiscale.is_valid,
+    ),
     NationalId("IN", rb"\b[A-Z]{3}[ABCFGHJLPT][A-Z][0-9]{4}[A-Z]\b", _always),  # PAN
     NationalId("TW", rb"\b[A-Z][1289][0-9]{8}\b", _is_taiwan),
     NationalId("HK", rb"\b[A-Z]{1,2}[0-9]{6}\([0-9A]\)", _is_hong_kong),

@@ -85,10 +85,19 @@ PHONE_DETECTORS = (
         _international,
         needs=(b"+",),
     ),
-    Detector(Kind.PHONE, pattern(rb"\b00[ \-]?[1-9][0-9]{0,2}(?:[ .\-]?[0-9]{2,13}){1,6}"), _double_zero, needs=(b"00",)),
+    Detector(
+        Kind.PHONE, pattern(rb"\b00[ \-]?[1-9][0-9]{0,2}(?:[ .\-]?[0-9]{2,13}){1,6}"), _double_zero, needs=(b"00",)
+    ),
     # China: mobile, then fixed lines with their area code.
     Detector(Kind.PHONE, pattern(rb"\b(?:86[ \-]?)?1[3-9][0-9](?:[ \-]?[0-9]{4}){2}\b"), _alone),
-    Detector(Kind.PHONE, pattern(rb"(?:\(0(?:10|2[0-9]|[3-9][0-9]{2})\) ?|\b0(?:10|2[0-9]|[3-9][0-9]{2})[ \-])[2-8][0-9]{2,3}[ \-]?[0-9]{4}\b"), _alone, needs=(b"0",)),
+    Detector(
+        Kind.PHONE,
+        pattern(
+            rb"(?:\(0(?:10|2[0-9]|[3-9][0-9]{2})\) ?|\b0(?:10|2[0-9]|[3-9][0-9]{2})[ \-])[2-8][0-9]{2,3}[ \-]?[0-9]{4}\b"
+        ),
+        _alone,
+        needs=(b"0",),
+    ),
     # North America (NANP): area code and exchange begin with 2 to 9.
     Detector(
         Kind.PHONE,

@@ -44,7 +44,9 @@ _ASSIGNED = rb"(?i)\b[A-Z0-9_.\-]{0,32}" + _NAMES + rb"[\"']?\s{0,3}(?::=|:|=>|=
 _SIGN = re.compile(rb"(?:[:=]>?|:=|\bis\b)\s{0,3}[\"']?", re.IGNORECASE)
 # An ideograph's byte says nothing of which it is, so the word is looked for in the text.
 _AFTER_IDEOGRAPHS = rb"\x90{2}\s?[:=]?\s{0,3}[\"']?" + _VALUE
-_CHINESE_NAMES = re.compile(r"(?:密码|密碼|口令|密钥|密鑰|秘钥|令牌|凭证)(?:是|为|為|设为|改成)?\s*[:：=]?\s*[\"'“”‘’「]?$")
+_CHINESE_NAMES = re.compile(
+    r"(?:密码|密碼|口令|密钥|密鑰|秘钥|令牌|凭证)(?:是|为|為|设为|改成)?\s*[:：=]?\s*[\"'“”‘’「]?$"
+)
 
 
 def _token(text: Folded, start: int, end: int) -> Iterable[Span]:

@@ -5,13 +5,13 @@ The lines have a fixed-width head, so that the JVM cuts them with SUBSTRING and 
     B{"spans":n,"child":c,"dead":d}                            one a message, first
     R + trace id (32) + span id (16) + event time in ms (15 digits) + span index (8 digits) + the request's JSON
     W..., C...                                                 a span that waits for others: waiting_line.py
+    T{"texts":n,"cut":c,...}                                   at most one a call: udfs.privacy.ledger
     D{"reason":...,"detail":...,"index":...,"event_time_ms":...,"payload_base64":...}
 
 No line holds a line break. For every message, spans = child + dead + its R, W and C lines; a message that can't be read
 counts as one span and one dead letter.
 """
 
-import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +22,8 @@ import pyarrow.compute as pc
 
 from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
 from udfs.telemetry import otlp_json, otlp_proto
+from udfs.telemetry.dead_lines import dead_line
+from udfs.telemetry.masking import TextMasking
 from udfs.telemetry.otlp import ENCODINGS, decode_for_join, decode_spans
 from udfs.telemetry.otlp_json_shapes import UTF8_BOM
 from udfs.telemetry.request_lines import request_json
@@ -51,20 +53,14 @@ class _Lines:
     requests: str = ""
     waiting: str = ""
     dead: list[str] = field(default_factory=list)
+    ledger: str = ""
 
     def bury(self, letter: DeadLetter, event_time_ms: int | None = None) -> None:
-        body = {
-            "reason": letter.reason,
-            "detail": letter.detail,
-            "index": letter.span_index,
-            "event_time_ms": event_time_ms,
-            "payload_base64": base64.b64encode(letter.payload).decode(),
-        }
-        self.dead.append("D" + orjson.dumps(body).decode())
+        self.dead.append(dead_line(letter, event_time_ms))
 
     def text(self) -> str:
         books = f'B{{"spans":{self.spans},"child":{self.child},"dead":{len(self.dead)}}}'
-        return "\n".join([books, *(text for text in (self.requests, self.waiting) if text), *self.dead])
+        return "\n".join([books, *(text for text in (self.requests, self.waiting, self.ledger) if text), *self.dead])
 
 
 def ingest_lines(
@@ -75,13 +71,15 @@ def ingest_lines(
     lenient: bool = False,
     max_skew_ms: int = MAX_SKEW_MS,
     joins: bool = True,
+    masking: TextMasking | None = None,
 ) -> list[str]:
     """Return one text of lines for each message (format above), in the order of `values`.
 
     `encoding` is otlp_proto, otlp_json, or auto (judged message by message). A None value gives a dead letter
     `no_value`; an empty message holds no spans. A span that ends more than `max_skew_ms` after its message's Kafka
     timestamp is dead-lettered as `clock_skew`; a negative timestamp means that Kafka has none, and checks nothing.
-    Without `joins` nothing waits: every message is taken for whole.
+    Without `joins` nothing waits: every message is taken for whole. `masking` says what is masked and whether texts are
+    carried (udfs.telemetry.masking); where any were, the first message's lines have the account of it.
 
     Never raises on content; ValueError on an unknown encoding. Time O(total bytes), memory O(that of MAX_CHUNK_BYTES
     decoded, or of the largest message).
@@ -101,7 +99,9 @@ def ingest_lines(
         messages = [value for number in numbers if (value := values[number]) is not None]
         chosen_lines = [lines[number] for number in numbers]
         limits = _limits(kafka_timestamps_ms, numbers, max_skew_ms)
-        _decode(messages, chosen, chosen_lines, limits, lenient=lenient, joins=joins)
+        _decode(messages, chosen, chosen_lines, limits, lenient=lenient, joins=joins, masking=masking)
+    if masking is not None and masking.ledger.texts and lines:
+        lines[0].ledger = "T" + masking.take_ledger().to_json()
     return [line.text() for line in lines]
 
 
@@ -148,13 +148,20 @@ def _limits(kafka_timestamps_ms: Sequence[int], numbers: list[int], max_skew_ms:
 
 
 def _decode(
-    messages: list[bytes], encoding: str, lines: list[_Lines], limits: Ints, *, lenient: bool, joins: bool
+    messages: list[bytes],
+    encoding: str,
+    lines: list[_Lines],
+    limits: Ints,
+    *,
+    lenient: bool,
+    joins: bool,
+    masking: TextMasking | None,
 ) -> None:
     """Decode messages of one encoding into their lines."""
     if joins:
-        settled, waiting, dead = decode_for_join(messages, encoding, lenient=lenient)
+        settled, waiting, dead = decode_for_join(messages, encoding, lenient=lenient, masking=masking)
     else:
-        settled, dead = decode_spans(messages, encoding, lenient=lenient)
+        settled, dead = decode_spans(messages, encoding, lenient=lenient, masking=masking)
         waiting = settled.slice(0, 0)
     for letter in dead:
         lines[letter.message_index].spans += 1

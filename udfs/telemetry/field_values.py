@@ -7,6 +7,7 @@ A value of the wrong type leaves the field null and is counted; zero is a value,
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.field_types import MAX_ATTRIBUTES, FieldType
+from schemas.personal_attributes import is_personal_key
 from schemas.requests import REQUEST_FIELDS
 from schemas.semconv import FIELD_ALIASES, HASHED_FIELDS, LIST_KEYS, OPERATION_KEYS, Alias
+from schemas.text_attributes import is_text_key
 from udfs.telemetry.any_value import EXACT_FLOAT, integer, real
 from udfs.telemetry.arrow_numpy import numbers, valid
 from udfs.telemetry.span_batch import Attributes, Bools, Ints
 
 FIELD_TYPES = {field.name: field.type for field in REQUEST_FIELDS}
+MAX_KEYS_KEPT = 65_536
 BOOL_TEXTS = {"true": True, "false": False}
 _FIELDS_OF_KEY: dict[str, list[str]] = {}
 for _name, _aliases in FIELD_ALIASES.items():
@@ -58,11 +62,16 @@ class FieldReader:
     def free_attributes(self) -> pa.MapArray:
         """Return each owner's numeric attributes that no field claims, as map<string, float64>, null without any.
 
+        What is personal by its name, or belongs to a prompt or response, is left out and counted.
         The first MAX_ATTRIBUTES of an owner are kept, the others counted. A key given twice has its last value.
         """
         attributes = self.attributes
         claimed = np.fromiter((key in _CLAIMED_KEYS for key in attributes.keys), np.bool_, len(attributes.keys))
-        rows = np.flatnonzero((self._has_integer | self._has_real) & ~claimed[attributes.key_code])
+        barred = np.fromiter(map(_is_barred, attributes.keys), np.bool_, len(attributes.keys)) & ~claimed
+        is_number = self._has_integer | self._has_real
+        if barred.any():
+            self.nulled["personal_attributes"] += int((is_number & barred[attributes.key_code]).sum())
+        rows = np.flatnonzero(is_number & ~(claimed | barred)[attributes.key_code])
         rows = rows[_last_of_each(attributes.owner[rows], attributes.key_code[rows], len(attributes.keys))]
         owner = attributes.owner[rows]
         counts = np.bincount(owner, minlength=self.owners)
@@ -186,6 +195,11 @@ class FieldReader:
         found = pc.extract_regex(self.attributes.text.take(pa.array(rows)), pattern)
         values = _parsed(pc.struct_field(found, "number"), kind)
         return valid(values), values.drop_null()
+
+
+@lru_cache(maxsize=MAX_KEYS_KEPT)
+def _is_barred(key: str) -> bool:
+    return is_personal_key(key) or is_text_key(key)
 
 
 def _hashed(texts: pa.StringArray) -> pa.StringArray:

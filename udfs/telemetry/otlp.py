@@ -18,6 +18,7 @@ from udfs.telemetry import otlp_json, otlp_proto
 from udfs.telemetry.arrow_numpy import flags, valid
 from udfs.telemetry.encodings import ENCODINGS, unknown_encoding
 from udfs.telemetry.field_values import FieldReader
+from udfs.telemetry.masking import TextMasking, text_columns
 from udfs.telemetry.open_spans import open_spans
 from udfs.telemetry.otlp_logs import decode_logs
 from udfs.telemetry.otlp_metrics import decode_metrics
@@ -61,14 +62,15 @@ WAITING_SCHEMA = pa.schema(
 
 
 def decode_spans(
-    messages: Sequence[bytes], encoding: str, *, lenient: bool = False
+    messages: Sequence[bytes], encoding: str, *, lenient: bool = False, masking: TextMasking | None = None
 ) -> tuple[pa.Table, list[DeadLetter]]:
     """Return one row for each usable span of `messages`, and a dead letter for everything else.
 
     The table has the columns of SPAN_SCHEMA whatever the data: the request fields (schemas.requests), then
     `message_index` (place in `messages`), `span_index` (place in the message, in wire order), `name`, `kind`, `status`
     and `is_request`. Rows are in wire order. A request's null fields are filled by the spans below it in its message.
-    No text attribute comes out but those a field asks for: no prompt, no response.
+    No text attribute comes out but those a field asks for. With `masking`, free-form labels are masked, and prompts and
+    responses of requests come, masked, if it carries text; else they are null.
 
     The schema's metadata has two JSON objects of counts: `slacktide.lenient` (what only `lenient` accepted:
     `id_base64`, `enum_name`) and `slacktide.nulled` (by field, values of a wrong type; `attributes`: numeric attributes
@@ -82,31 +84,34 @@ def decode_spans(
     >>> table.num_rows, [letter.reason.value for letter in dead]
     (0, ['malformed_json'])
     """
-    batch, dead = _read(messages, encoding, lenient)
-    return _tables(batch, joins=False)[0], dead
+    batch, dead = _read(messages, encoding, lenient, masking)
+    return _tables(batch, joins=False, masking=masking)[0], dead
 
 
 def decode_for_join(
-    messages: Sequence[bytes], encoding: str, *, lenient: bool = False
+    messages: Sequence[bytes], encoding: str, *, lenient: bool = False, masking: TextMasking | None = None
 ) -> tuple[pa.Table, pa.Table, list[DeadLetter]]:
     """Return what `decode_spans` does of the spans that need no other message, and the spans that wait for one.
 
     The second table has the columns of WAITING_SCHEMA: each span with its own fields alone, nothing filled from below
     or counted; `attempts` is null where no attribute gives it. Costs and errors as `decode_spans`.
     """
-    batch, dead = _read(messages, encoding, lenient)
-    return *_tables(batch, joins=True), dead
+    batch, dead = _read(messages, encoding, lenient, masking)
+    return *_tables(batch, joins=True, masking=masking), dead
 
 
-def _read(messages: Sequence[bytes], encoding: str, lenient: bool) -> tuple[SpanBatch, list[DeadLetter]]:
+def _read(
+    messages: Sequence[bytes], encoding: str, lenient: bool, masking: TextMasking | None
+) -> tuple[SpanBatch, list[DeadLetter]]:
+    texts = masking is not None and masking.carries_text
     if encoding == "otlp_proto":
-        return otlp_proto.read_spans(messages)
+        return otlp_proto.read_spans(messages, texts=texts)
     if encoding == "otlp_json":
-        return otlp_json.read_spans(messages, lenient=lenient)
+        return otlp_json.read_spans(messages, lenient=lenient, texts=texts)
     raise unknown_encoding(encoding)
 
 
-def _tables(batch: SpanBatch, *, joins: bool) -> tuple[pa.Table, pa.Table]:
+def _tables(batch: SpanBatch, *, joins: bool, masking: TextMasking | None = None) -> tuple[pa.Table, pa.Table]:
     """Return the spans that are settled and those that wait: without `joins`, all and none."""
     own = FieldReader(batch.attributes, len(batch))
     shared = FieldReader(batch.resource_attributes, batch.resource_count)
@@ -116,9 +121,14 @@ def _tables(batch: SpanBatch, *, joins: bool) -> tuple[pa.Table, pa.Table]:
     some_wait = bool(waits.any())
     if some_wait:
         tree = tree.without(waits)
+    fields |= text_columns(batch.texts, len(batch))
     own_attempts = fields.get("attempts", pa.nulls(len(batch), pa.int64()))
     is_error = batch.status == ERROR
     _fill_from_children(fields, batch, tree, is_error)
+    attributes = own.free_attributes()
+    if masking is not None:
+        masking.mask_fields(fields, tree.is_request | waits)
+        attributes = masking.map_keys(attributes)
     seconds = (batch.end_ns - batch.start_ns) / NS_PER_SECOND
     children = np.bincount(tree.request[tree.children], minlength=len(batch))
     columns = {
@@ -139,7 +149,7 @@ def _tables(batch: SpanBatch, *, joins: bool) -> tuple[pa.Table, pa.Table]:
         "kind": _named(KINDS, batch.kind),
         "status": _named(STATUSES, batch.status),
         "is_request": pa.array(tree.is_request),
-        "attributes": own.free_attributes(),
+        "attributes": attributes,
     }
     counts = {"slacktide.lenient": batch.lenient, "slacktide.nulled": own.nulled + shared.nulled}
     metadata = {name: orjson.dumps(count, option=orjson.OPT_SORT_KEYS) for name, count in counts.items()}

@@ -25,6 +25,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, int | str, bool]]] = {
         "bytes_value": (7, _Field.TYPE_BYTES, False),
     },
     "KeyValue": {"key": (1, _Field.TYPE_STRING, False), "value": (2, "AnyValue", False)},
+    "Event": {"name": (2, _Field.TYPE_STRING, False), "attributes": (3, "KeyValue", True)},
     "Status": {"code": (3, _Field.TYPE_INT32, False)},
     "Resource": {"attributes": (1, "KeyValue", True)},
     _SPAN: {
@@ -42,6 +43,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, int | str, bool]]] = {
     "ResourceSpans": {"resource": (1, "Resource", False), "scope_spans": (2, "ScopeSpans", True)},
     "ExportTraceServiceRequest": {"resource_spans": (1, "ResourceSpans", True)},
 }
+_EVENTS: dict[str, tuple[int, int | str, bool]] = {"events": (11, "Event", True)}
 _ONEOF_MESSAGES = {"AnyValue"}
 
 
@@ -52,18 +54,25 @@ def span_reader() -> "ptars.MessageHandler":
 
 
 @cache
+def span_text_reader() -> "ptars.MessageHandler":
+    """Return the ptars handler that reads the events of spans as well: where a prompt may stand."""
+    return _handler("slacktide.otlp_text", spans_as_bytes=False, events=True)
+
+
+@cache
 def span_bytes_reader() -> "ptars.MessageHandler":
     """Return the ptars handler that leaves each span as its own bytes: for what goes to `dead_letters`."""
     return _handler("slacktide.otlp_bytes", spans_as_bytes=True)
 
 
-def _handler(package: str, *, spans_as_bytes: bool) -> "ptars.MessageHandler":
+def _handler(package: str, *, spans_as_bytes: bool, events: bool = False) -> "ptars.MessageHandler":
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for message_name, fields in _MESSAGES.items():
         message = file.message_type.add(name=message_name)
         if message_name in _ONEOF_MESSAGES:
             message.oneof_decl.add(name="value")
-        for name, (number, kind, repeated) in fields.items():
+        extra = _EVENTS if events and message_name == _SPAN else {}
+        for name, (number, kind, repeated) in (fields | extra).items():
             field = message.field.add(name=name, number=number)
             field.label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
             if kind == _SPAN and spans_as_bytes:

@@ -30,6 +30,8 @@ from udfs.telemetry.otlp_json_shapes import (
     reject,
 )
 from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Attributes, SpanBatch
+from udfs.telemetry.span_texts import TextValue
+from udfs.telemetry.text_values_json import text_values
 
 KNOWN_KEYS = frozenset(alias.key for aliases in FIELD_ALIASES.values() for alias in aliases) | set(OPERATION_KEYS)
 
@@ -130,8 +132,9 @@ def _first_text(content: Any) -> str | None:
 class _Reader:
     """Walks messages and keeps the columns of what it could use."""
 
-    def __init__(self, *, lenient: bool) -> None:
+    def __init__(self, *, lenient: bool, texts: bool = False) -> None:
         self.lenient = lenient
+        self.texts: list[TextValue] | None = [] if texts else None
         self.lenient_counts: Counter[str] = Counter()
         self.dead: list[DeadLetter] = []
         self.spans: list[tuple[int, int, bytes, bytes, bytes, str, int, int, int, int, int]] = []
@@ -210,6 +213,8 @@ class _Reader:
         if name is not None and type(name) is not str:
             reject("name is no text")
         self.attributes.add(pairs)
+        if self.texts is not None:
+            self.texts += text_values(len(self.spans), pairs, span.get("events"))
         self.spans.append(
             (
                 message_index,
@@ -276,16 +281,19 @@ class _Reader:
             resource_attributes=self.resource_attributes.columns(),
             resource_count=len(self.resource_attributes.lengths),
             lenient=dict(self.lenient_counts),
+            texts=self.texts or [],
         )
 
 
-def read_spans(messages: Sequence[bytes], *, lenient: bool = False) -> tuple[SpanBatch, list[DeadLetter]]:
+def read_spans(
+    messages: Sequence[bytes], *, lenient: bool = False, texts: bool = False
+) -> tuple[SpanBatch, list[DeadLetter]]:
     """Return the usable spans of `messages`, and a dead letter for each span or message that can't be used.
 
     Never raises on content. What can't hold spans (an entry of resourceSpans that is no object...) counts as one span
-    and is dead-lettered alone; the rest of its message is used. Empty messages hold no spans. O(total bytes).
+    and is dead-lettered alone; the rest of its message is used. With `texts`, what holds prompts and responses comes too. Empty messages hold no spans. O(total bytes).
     """
-    reader = _Reader(lenient=lenient)
+    reader = _Reader(lenient=lenient, texts=texts)
     for index, message in enumerate(messages):
         reader.read(index, message)
     return reader.batch(), reader.dead

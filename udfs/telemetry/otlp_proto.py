@@ -20,8 +20,9 @@ from schemas.semconv import LIST_KEYS, VECTOR_KEYS
 from udfs.telemetry import span_checks
 from udfs.telemetry.arrow_numpy import numbers, valid
 from udfs.telemetry.embeddings import embeddings, vector_from_proto
-from udfs.telemetry.otlp_descriptor import span_bytes_reader, span_reader
+from udfs.telemetry.otlp_descriptor import span_bytes_reader, span_reader, span_text_reader
 from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Attributes, Bools, Bytes, Ints, SpanBatch, is_zero
+from udfs.telemetry.text_values_proto import text_values
 
 UNREADABLE = "not a protobuf ExportTraceServiceRequest"
 SEARCH_FAN_OUT = 16
@@ -32,13 +33,14 @@ SEARCH_FAN_OUT = 16
 MAX_GROUP_STARTS = 32_000
 
 
-def read_spans(messages: Sequence[bytes]) -> tuple[SpanBatch, list[DeadLetter]]:
+def read_spans(messages: Sequence[bytes], *, texts: bool = False) -> tuple[SpanBatch, list[DeadLetter]]:
     """Return the usable spans of `messages`, and a dead letter for each span or message that can't be used.
 
-    Never raises on content. O(total bytes); a batch with unreadable messages costs up to twice as much.
+    With `texts`, the attributes and events that hold prompts and responses come as well. Never raises on content.
+    O(total bytes); a batch with unreadable messages costs up to twice as much.
     """
     dead: list[DeadLetter] = []
-    columns, message_numbers = _columns(messages, dead)
+    columns, message_numbers = _columns(messages, dead, span_text_reader() if texts else span_reader())
     resource_spans = columns.flatten()
     scope_spans = resource_spans.field("scope_spans")
     in_scopes = scope_spans.flatten().field("spans")
@@ -69,6 +71,7 @@ def read_spans(messages: Sequence[bytes]) -> tuple[SpanBatch, list[DeadLetter]]:
         resource_attributes=_attributes(_resource_attributes(resource_spans.field("resource"))),
         resource_count=len(resource_spans),
         lenient={},
+        texts=text_values(spans) if texts else [],
     )
     return batch, dead
 
@@ -80,14 +83,14 @@ def span_payloads(message: bytes) -> list[bytes]:
     return payloads
 
 
-def _columns(messages: Sequence[bytes], dead: list[DeadLetter]) -> tuple[pa.ListArray, Ints]:
+def _columns(messages: Sequence[bytes], dead: list[DeadLetter], reader: Any) -> tuple[pa.ListArray, Ints]:
     """Read the messages; return their `resource_spans` and the number of each message that could be read."""
     read: list[pa.ListArray] = []
     numbers: list[int] = []
 
     def search(indices: Sequence[int]) -> None:
         try:
-            batch = span_reader().list_to_record_batch([messages[index] for index in indices])
+            batch = reader.list_to_record_batch([messages[index] for index in indices])
         except ValueError:
             if len(indices) == 1:
                 reject(indices[0])
@@ -109,13 +112,13 @@ def _columns(messages: Sequence[bytes], dead: list[DeadLetter]) -> tuple[pa.List
         else:
             reject(index)
     search(safe)
-    columns = read[0] if len(read) == 1 else _concatenated(read)
+    columns = read[0] if len(read) == 1 else _concatenated(read, reader)
     return columns, np.array(numbers, dtype=np.int64)
 
 
-def _concatenated(read: list[pa.ListArray]) -> pa.ListArray:
+def _concatenated(read: list[pa.ListArray], reader: Any) -> pa.ListArray:
     if not read:
-        return span_reader().list_to_record_batch([]).column(0)
+        return reader.list_to_record_batch([]).column(0)
     return pa.concat_arrays(read)
 
 

@@ -3,11 +3,13 @@
 Attributes stay in long form, one row an attribute, so that picking a field is one numpy selection for a whole batch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from udfs.telemetry.span_texts import TextValue
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -59,7 +61,8 @@ class SpanBatch:
 
     `trace_id` is uint8 (n, 16), `span_id` and `parent_id` uint8 (n, 8), a parent of zeros meaning none. Times are
     int64 nanoseconds since 1970. `kind` and `status` are OTLP's numbers. `attributes.owner` is the row; `resource` is
-    the row's owner in `resource_attributes`. `lenient` counts what only a lenient reader accepts.
+    the row's owner in `resource_attributes`. `lenient` counts what only a lenient reader accepts. `texts` are the
+    attributes that hold prompts and responses, of a reader that was asked for them; their owner is the row.
     """
 
     message_index: Ints
@@ -77,6 +80,7 @@ class SpanBatch:
     resource_attributes: Attributes
     resource_count: int
     lenient: dict[str, int]
+    texts: list[TextValue] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.message_index)

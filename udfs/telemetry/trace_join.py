@@ -16,12 +16,13 @@ import orjson
 
 from schemas.requests import REQUEST_FIELDS
 from schemas.semconv import FIELD_ALIASES, PHASE_SPANS
+from schemas.text_attributes import TEXT_CUT, TEXT_FIELDS
 from udfs.telemetry.otlp import NS_PER_SECOND, OWN_FIELDS
 from udfs.telemetry.waiting_line import WaitingSpan, read_waiting_line
 
 STATE_VERSION = "1"
 _ARRIVAL_DIGITS = 15
-_GIVEN_BY_CHILDREN = tuple(name for name in FIELD_ALIASES if name not in OWN_FIELDS)
+_GIVEN_BY_CHILDREN = (*(name for name in FIELD_ALIASES if name not in OWN_FIELDS), *TEXT_FIELDS)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -168,6 +169,8 @@ def _fill(fields: dict[str, Any], children: list[WaitingSpan]) -> None:
         giver = next((child for child in in_order if name in child.fields), None)
         if giver is not None:
             fields[name] = giver.fields[name]
+            if name in TEXT_FIELDS:
+                fields[TEXT_CUT] = fields.get(TEXT_CUT, False) or giver.fields.get(TEXT_CUT, False)
 
 
 def _fill_phases(fields: dict[str, Any], children: list[WaitingSpan]) -> None:
