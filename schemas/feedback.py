@@ -2,6 +2,9 @@
 
 The value is JSON; `feedback.schema.json` describes it. A label speaks of one request (`trace_id`) or of one alert
 (`fingerprint`). It says how good it was, as a number from 0 to 1 or as a class, and how sure its source is.
+
+Of an alert the scores are `alert` (1: true, 0: a false alarm) and `acknowledged` (1: somebody is on it); its event time
+is the alert's startsAt, so fingerprint and event time name one firing of it. The last label of a score holds.
 """
 
 import math
@@ -17,6 +20,9 @@ from schemas.strict_json import loads_strictly
 from schemas.times import epoch_ms, rfc3339
 
 SCHEMA_VERSION = 1
+ALERT_SCORE, ACKNOWLEDGED_SCORE = "alert", "acknowledged"
+MAX_NOTE_CHARACTERS = 280
+"""A note is free text, and may hold anything: it is short, and stays out of Delta (docs/delivery.md)."""
 MAX_CLOCK_SKEW_SECONDS = 300.0
 """How much earlier than the request a label's time may lie: the skew that requests are allowed (docs/requests.md)."""
 
@@ -48,7 +54,8 @@ class Feedback:
     `score` names what was judged (`helpful`, `grounded`, `alert`). `value` is from 0 (bad) to 1 (good), of a class its
     number. `confidence` is from 0 to 1. `event_time_ms` is the request's (or alert's) event time, `label_time_ms` when
     the label was given. Exactly one of `trace_id` and `fingerprint` is there. `series` are the labels of the series
-    that it counts for. The same `feedback_id` is the same label, however often it comes.
+    that it counts for. The same `feedback_id` is the same label, however often it comes. `note` is what a person wrote
+    to it, at most `MAX_NOTE_CHARACTERS`.
     """
 
     feedback_id: str
@@ -61,6 +68,7 @@ class Feedback:
     series: dict[str, str]
     trace_id: str | None = None
     fingerprint: str | None = None
+    note: str | None = None
 
     @property
     def key(self) -> str:
@@ -87,6 +95,7 @@ class Feedback:
                 "event_time": rfc3339(self.event_time_ms),
                 "source": self.source,
                 "series": dict(sorted(self.series.items())),
+                **({"note": self.note} if self.note else {}),
             }
         )
 
@@ -123,6 +132,7 @@ def decode_feedback(payload: bytes | None) -> Feedback:
         series=_labels(body),
         trace_id=trace_id,
         fingerprint=fingerprint,
+        note=_note(body),
     )
 
 
@@ -151,6 +161,13 @@ def _text(body: Mapping[str, Any], name: str) -> str:
 
 def _optional_text(body: Mapping[str, Any], name: str) -> str | None:
     return None if body.get(name) is None else _text(body, name)
+
+
+def _note(body: Mapping[str, Any]) -> str | None:
+    note = _optional_text(body, "note")
+    if note is not None and len(note) > MAX_NOTE_CHARACTERS:
+        _refuse(Reason.BAD_VALUE, f"note is longer than {MAX_NOTE_CHARACTERS} characters")
+    return note
 
 
 def _value(body: Mapping[str, Any]) -> float:

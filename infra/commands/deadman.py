@@ -13,7 +13,7 @@ from infra.commands.forward import SECRET_VARIABLE, stop_on_signals
 from infra.commands.kafka_options import kafka_options
 from infra.commands.state_option import state_option
 from infra.deadman.dead_man import DeadMan
-from infra.deadman.look import TIMEOUT_SECONDS, Watched, look
+from infra.deadman.look import Watched, look
 from infra.deadman.metrics import dead_man_page
 from infra.deadman.thresholds import Thresholds, load_thresholds
 from infra.delivery.targets import environment_secret, load_delivery
@@ -87,6 +87,7 @@ def command(
         source_topics=[topic_prefix + topic for topic in limits.source_topics],
         audit_status_file=Path(limits.audit_status_file) if limits.audit_status_file else None,
         max_audit_silence_seconds=limits.max_audit_silence_seconds,
+        timeout_seconds=limits.timeout_seconds,
     )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     memory_file = state / "run" / "delivery" / f"{topic_prefix}deadman-memory.json"
@@ -109,7 +110,7 @@ def _once(dead_man: DeadMan) -> None:
 def _run(dead_man: DeadMan, limits: Thresholds, metrics_port: int | None) -> None:
     stopping = threading.Event()
     stop_on_signals(stopping)
-    gateway = MetricsGateway(stale_seconds=STALE_LOOKS * max(limits.interval_seconds, 4 * TIMEOUT_SECONDS))
+    gateway = MetricsGateway(stale_seconds=STALE_LOOKS * max(limits.interval_seconds, 4 * limits.timeout_seconds))
     if metrics_port is not None:
         try:
             gateway.serve(metrics_port)

@@ -19,8 +19,6 @@ from infra.lag import Lag, read_lags
 from jobs.kafka_client import KafkaClient
 from schemas.times import epoch_ms
 
-TIMEOUT_SECONDS = 5.0
-
 
 @dataclass(frozen=True)
 class Look:
@@ -48,10 +46,12 @@ class Watched:
     source_topics: Sequence[str]
     audit_status_file: Path | None = None
     max_audit_silence_seconds: float = 120.0
+    timeout_seconds: float = 5.0
 
 
-def look(watched: Watched, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Look:
+def look(watched: Watched) -> Look:
     """Ask everybody. Never raises; takes about two timeouts when nobody answers."""
+    timeout_seconds = watched.timeout_seconds
     flink_problem, jobs = _flink(watched.jobmanager, timeout_seconds)
     settings = {"socket.timeout.ms": str(round(timeout_seconds * 1000)), "log_level": "0"}
     kafka = KafkaClient(watched.kafka.bootstrap_servers, {**watched.kafka.settings, **settings})

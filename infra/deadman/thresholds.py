@@ -26,6 +26,7 @@ class Thresholds:
     """The limits; None is off. infra/conf/deadman.yaml says what each is for and where from."""
 
     interval_seconds: float
+    timeout_seconds: float
     expected_jobs: tuple[str, ...]
     source_topics: tuple[str, ...]
     severity: str
@@ -84,6 +85,7 @@ _OFF_OR_ABOVE_0 = (optional(_above_0), None)
 _OFF_OR_COUNT = (optional(at_least_one), None)
 _FIELDS = {
     "interval_seconds": (_above_0, REQUIRED),
+    "timeout_seconds": (_above_0, REQUIRED),
     "expected_jobs": (_texts, REQUIRED),
     "source_topics": (_texts, REQUIRED),
     "severity": (text, REQUIRED),

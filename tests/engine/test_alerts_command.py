@@ -5,6 +5,7 @@ import sys
 import time
 from pathlib import Path
 
+import orjson
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
@@ -12,7 +13,11 @@ from confluent_kafka import Producer
 from infra.broker import Broker
 from infra.commands.alerts import command
 from infra.errors import StackError
-from schemas.topics import ALERTS
+from infra.follow import follow
+from jobs.kafka_client import KafkaClient
+from schemas.feedback import decode_feedback
+from schemas.times import rfc3339
+from schemas.topics import ALERTS, FEEDBACK
 
 pytestmark = pytest.mark.engine
 GOLDEN = Path(__file__).parent.parent / "golden" / "alerts"
@@ -50,6 +55,46 @@ def test_shows_what_is_committed_and_says_what_it_skips(broker: Broker, topic: s
     assert result.exit_code == 0
     assert [line.split()[2] for line in result.stdout.splitlines()] == ["FIRING", "RESOLVED"]
     assert result.stderr == f"skipped what is not an alert ({topic}, partition 0, offset 2)\n"
+
+
+def test_a_label_is_written_for_the_newest_firing_of_a_fingerprint(broker: Broker, topic: str) -> None:
+    broker.create_topics([FEEDBACK], prefix=PREFIX)
+    fired = orjson.loads(FIRING)
+    name = fired["fingerprint"]
+    assert run(broker, "ack", name).stdout.startswith("acknowledged: FeatureDrift chat/input_tokens, firing from 2023-")
+    run(broker, "label", name.upper(), "true-alarm")
+    assert run(broker, "label", name, "false-alarm", "--by", "ml-oncall", "--note", "load test").exit_code == 0
+    values = [
+        message.value() for message in follow(KafkaClient(broker.bootstrap_servers), PREFIX + "feedback", to_end=True)
+    ]
+    labels = [decode_feedback(value) for value in values]
+    assert [(label.score, label.value, label.source) for label in labels] == [
+        ("acknowledged", 1.0, "person"),
+        ("alert", 1.0, "person"),
+        ("alert", 0.0, "ml-oncall"),
+    ]
+    assert {label.key for label in labels} == {name}
+    assert {rfc3339(label.event_time_ms) for label in labels} == {fired["startsAt"]}
+    assert labels[0].series == fired["series"]
+    assert [label.note for label in labels] == [None, None, "load test"]
+    assert len({label.feedback_id for label in labels}) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("ack", "0" * 16), "no alert 0000000000000000 has fired"),
+        (("ack", "nonsense"), "no fingerprint"),
+        (("label", "0" * 16, "meh"), "false-alarm"),
+        (("label", "0" * 16, "false-alarm", "--note", "x" * 281), "280 are allowed"),
+        (("ack", "0" * 16, "--by", " "), "printable"),
+        (("ack", "8838bd88645e3332", "--starts-at", "2020-01-01T00:00:00Z"), "no alert 8838bd88645e3332 has fired"),
+    ],
+)
+def test_a_label_that_can_not_be_is_refused(broker: Broker, topic: str, arguments: list[str], problem: str) -> None:
+    result = run(broker, *arguments)
+    assert result.exit_code != 0
+    assert problem in result.output + str(result.exception)
 
 
 def test_since_is_when_it_was_published(broker: Broker, topic: str) -> None:

@@ -226,8 +226,10 @@ def test_payload_and_metrics_are_as_committed(tmp_path: Path) -> None:
 
 def test_nothing_that_answers_is_still_a_look_and_nobody_that_takes_is_said_so(tmp_path: Path) -> None:
     kafka_port, flink_port, alertmanager_port = free_ports(3)
-    watched = Watched(KafkaClient(f"{LOOPBACK}:{kafka_port}"), f"{LOOPBACK}:{flink_port}", ["otlp_spans"])
-    seen = look(watched, timeout_seconds=0.5)
+    watched = Watched(
+        KafkaClient(f"{LOOPBACK}:{kafka_port}"), f"{LOOPBACK}:{flink_port}", ["otlp_spans"], timeout_seconds=0.5
+    )
+    seen = look(watched)
     assert found(seen) == ["SlacktideFlinkUnreachable", "SlacktideKafkaUnreachable"]
     watching = dead_man(tmp_path, lambda: seen, f"http://{LOOPBACK}:{alertmanager_port}")
     assert watching.step() is False
@@ -245,14 +247,14 @@ def test_a_broken_memory_is_as_none(tmp_path: Path, body: bytes) -> None:
 def test_what_the_audit_job_says_of_itself(tmp_path: Path) -> None:
     file = tmp_path / "audit.json"
     nowhere = f"{LOOPBACK}:{free_ports(1)[0]}"
-    watched = Watched(KafkaClient(nowhere), nowhere, [], file, max_audit_silence_seconds=60)
+    watched = Watched(KafkaClient(nowhere), nowhere, [], file, max_audit_silence_seconds=60, timeout_seconds=0.1)
 
     def problem(status: object) -> str | None:
         file.write_bytes(orjson.dumps(status))
-        return look(watched, timeout_seconds=0.2).audit_problem
+        return look(watched).audit_problem
 
     now = "2999-01-01T00:00:00.000Z"
-    assert look(watched, timeout_seconds=0.2).audit_problem == "its status file can't be read"
+    assert look(watched).audit_problem == "its status file can't be read"
     assert problem({"state": "running", "updated_at": now}) is None
     assert problem({"state": "failed", "updated_at": now}) == "it says that it is failed"
     assert "it has said nothing for" in str(problem({"state": "running", "updated_at": "2020-01-01T00:00:00.000Z"}))
