@@ -48,8 +48,18 @@ class Place:
 
 def parsed_yaml(place: Place) -> Any:
     """Read the whole file. Raises ConfigurationError: no such file, not YAML (with the line), a key twice."""
+    return _parsed(place, lambda content: yaml.load(content, _UniqueKeys))  # a SafeLoader
+
+
+def parsed_documents(place: Place) -> list[Any]:
+    """Read every document of the file, empty ones left out. Raises ConfigurationError as `parsed_yaml` does."""
+    documents = _parsed(place, lambda content: list(yaml.load_all(content, _UniqueKeys)))
+    return [document for document in documents if document is not None]
+
+
+def _parsed(place: Place, load: Callable[[str], Any]) -> Any:
     try:
-        return yaml.load(Path(place.file).read_text(encoding="utf-8"), _UniqueKeys)  # a SafeLoader
+        return load(Path(place.file).read_text(encoding="utf-8"))
     except OSError as error:
         place.refuse(f"can't be read ({error.strerror})", "Give the path of a YAML file that exists")
     except UnicodeDecodeError:
@@ -58,7 +68,7 @@ def parsed_yaml(place: Place) -> Any:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}" if mark else ""
         place.field(line).refuse(f"is not YAML: {error.problem}", "Mend that line")
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         place.refuse(f"is not YAML: {error}", "Write plain YAML")
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from schemas.judge_report import QUALIFYING_F1
 from schemas.verdicts import VerdictKind
 from udfs.judging.frame import Frame
 from udfs.judging.measured import Side
@@ -11,9 +12,6 @@ from udfs.slo.burn_rules import BurnRule, refuse_unreachable
 from udfs.slo.counts import MOST_ROLLING_MS
 from udfs.slo.indicators import Indicator, Quantile, Ratio, Throughput
 from udfs.slo.periods import MINUTE_MS, Calendar, Period
-
-# Spec S1: below this F1 on a validation set a judge's scores are no indicator.
-MIN_JUDGE_F1 = 0.92
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class Judge:
     @property
     def is_qualified(self) -> bool:
         """Whether its scores count."""
-        return self.f1 is not None and self.f1 >= MIN_JUDGE_F1
+        return self.f1 is not None and self.f1 >= QUALIFYING_F1
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,100 @@
+"""SLI: what is measured, from `ratioMetric` or `thresholdMetric`."""
+
+from typing import Any
+
+from jobs.openslo.documents import Documents, mapping, metadata_of
+from jobs.openslo.metric_sources import Source, is_number_field, source_of
+from jobs.yaml_fields import REQUIRED, Place, WrongValueError, fields_of, optional, text
+from udfs.slo.indicators import Indicator, Quantile, Ratio, Throughput
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise WrongValueError(f"{value!r} is neither true nor false", "Write true or false")
+    return value
+
+
+_INLINE = {"metadata": (optional(mapping), None), "spec": (mapping, REQUIRED)}
+_SLI = {
+    "description": (optional(text), None),
+    "thresholdMetric": (optional(mapping), None),
+    "ratioMetric": (optional(mapping), None),
+}
+_RATIO = {
+    "counter": (_flag, True),
+    "good": (optional(mapping), None),
+    "bad": (optional(mapping), None),
+    "total": (optional(mapping), None),
+    "rawType": (optional(text), None),
+    "raw": (optional(mapping), None),
+}
+
+
+def indicator_of(place: Place, spec: dict[str, Any], documents: Documents) -> tuple[Indicator, Source | None]:
+    """Return an SLO's indicator, inline or by name, and the source of a thresholdMetric, which names its window."""
+    inline, reference = spec["indicator"], spec["indicatorRef"]
+    if (inline is None) == (reference is None):
+        problem = "is missing" if inline is None else "stands beside indicatorRef"
+        place.field("indicator").refuse(problem, "Give exactly one of indicator and indicatorRef")
+    if reference is not None:
+        document = documents.get("SLI", reference, place.field("indicatorRef"))
+        document.check_annotations(())
+        return _read(document.spec_place, document.spec, documents)
+    at = place.field("indicator")
+    values = fields_of(at, inline, _INLINE)
+    if values["metadata"] is not None:
+        metadata_of(at.field("metadata"), values["metadata"])
+    return _read(at.field("spec"), values["spec"], documents)
+
+
+def _read(place: Place, body: dict[str, Any], documents: Documents) -> tuple[Indicator, Source | None]:
+    values = fields_of(place, body, _SLI)
+    threshold, ratio = values["thresholdMetric"], values["ratioMetric"]
+    if (threshold is None) == (ratio is None):
+        place.refuse("needs exactly one of thresholdMetric and ratioMetric", "Give one of them")
+    if ratio is not None:
+        return _ratio(place.field("ratioMetric"), ratio, documents), None
+    source = source_of(place.field("thresholdMetric"), threshold, documents)
+    return _threshold(source), source
+
+
+def _ratio(place: Place, body: dict[str, Any], documents: Documents) -> Ratio:
+    values = fields_of(place, body, _RATIO)
+    if values["raw"] is not None or values["rawType"] is not None:
+        remedy = "Give good (or bad) and total: a budget needs counts, and a ratio made elsewhere has none"
+        place.field("raw").refuse("is a ratio without its counts", remedy)
+    if (values["good"] is None) == (values["bad"] is None):
+        place.refuse("needs exactly one of good and bad", "Give the part that is easier to say")
+    if values["total"] is None:
+        place.field("total").refuse("is missing", "Say what is counted; `spec: {from: requests}` is every request")
+    name = "bad" if values["good"] is None else "good"
+    total = _conditions(source_of(place.field("total"), values["total"], documents))
+    part = _conditions(source_of(place.field(name), values[name], documents))
+    if not part:
+        place.field(name).refuse("has no condition", "Say under `where` which of the total it is")
+    return Ratio(total, part, part_is_good=name == "good")
+
+
+def _conditions(source: Source) -> Any:
+    for name in ("field", "quantile", "window_ms", "slide_ms"):
+        if getattr(source, name) is not None:
+            source.place.field(name.removesuffix("_ms")).refuse("does not belong in a ratio", "Use `where`")
+    if source.per_second:
+        source.place.field("per_second").refuse("does not belong in a ratio", "Use a thresholdMetric")
+    return source.where
+
+
+def _threshold(source: Source) -> Indicator:
+    if source.window_ms is None:
+        remedy = "Say over which time the figure is, such as `window: 1m`, and where it slides, `slide: 30s`"
+        source.place.field("window").refuse("is missing", remedy)
+    if source.per_second:
+        if source.field is not None or source.quantile is not None:
+            source.place.refuse("asks for two figures", "Give field and quantile, or per_second")
+        return Throughput(source.where)
+    if source.field is None or source.quantile is None:
+        remedy = "Give field and quantile, such as 0.95, or `per_second: true` for a throughput"
+        source.place.refuse("names no figure", remedy)
+    if not is_number_field(source.place.field("field"), source.field):
+        source.place.field("field").refuse(f"{source.field} is no number", "Name a field that is one")
+    return Quantile(source.field, source.quantile, source.where)
