@@ -15,11 +15,12 @@ from pyflink.table.udf import udf
 
 from jobs.flink_environment import job_name, keyed_stream, open_environment
 from jobs.kafka_client import ConfigurationError
+from jobs.mask_key import mask_key
 from jobs.settings import JobSettings, add_job_arguments, keyed_by, settings_from, sink_options, source_options
 from jobs.sql_script import sql_statements
 from schemas.books import IngestKind
 from schemas.requests import EVENT_TIME_HEADER
-from udfs.flink_ingest import JOB, DeadLetters, DecodeSpans
+from udfs.flink_ingest import JOB, DeadLetters, DecodeSpans, JudgeMasking, Privacy
 from udfs.telemetry.batch import (
     REQUEST_INDEX_AT,
     REQUEST_PAYLOAD_AT,
@@ -28,13 +29,17 @@ from udfs.telemetry.batch import (
     REQUEST_TRACE_AT,
 )
 from udfs.telemetry.flink_join import JOINED_TYPE, JoinTraces, trace_of
+from udfs.telemetry.masking import MAX_TEXT_CHARACTERS
 from udfs.telemetry.waiting_line import GENAI, OTHER
 
 # A partition without traffic holds the others' watermark back for so long. No shorter: open bugs of the connector.
+MOST_CHARACTERS = 1_000_000
+JUDGE_SECONDS = 60
 _SOURCE_IDLE = {"table.exec.source.idle-timeout": "30 s"}
 
 EXAMPLES = """examples:
   slacktide submit ingest
+  SLACKTIDE_MASK_KEY=... slacktide submit ingest -- --text masked
   slacktide submit ingest --bootstrap-servers kafka:9092 --kafka-config kafka.yaml -- --encoding otlp_json
 """
 
@@ -59,6 +64,16 @@ def parser() -> argparse.ArgumentParser:
         default=30,
         help="how long spans wait for others of their trace, by Kafka's timestamps; 0: never (default: 30)",
     )
+    result.add_argument(
+        "--text", default="none", help="masked: carry prompts and responses, personal data masked; or none (default)"
+    )
+    result.add_argument(
+        "--text-max-characters",
+        type=int,
+        default=MAX_TEXT_CHARACTERS,
+        help=f"longer prompts and responses are cut, and say so (default: {MAX_TEXT_CHARACTERS})",
+    )
+    result.add_argument("--name-model", default="", help="package.module:factory of a model that finds names of people")
     return result
 
 
@@ -73,6 +88,7 @@ def validate(argv: list[str] | None = None) -> tuple[argparse.Namespace, JobSett
         if getattr(arguments, name) <= 0:
             option = "--" + name.replace("_", "-")
             raise ConfigurationError("command line", option, "is not positive", "Give a number of seconds above 0")
+    _validate_text(arguments)
     if arguments.join_seconds < 0:
         raise ConfigurationError(
             "command line", "--join-seconds", "is negative", "Give a number of seconds, or 0 to join nothing"
@@ -87,8 +103,31 @@ def validate(argv: list[str] | None = None) -> tuple[argparse.Namespace, JobSett
     return arguments, settings_from(arguments)
 
 
+def _validate_text(arguments: argparse.Namespace) -> None:
+    if arguments.text not in ("none", "masked"):
+        raise ConfigurationError("command line", "--text", f"{arguments.text!r} is none of ours", "Use none or masked")
+    mask_key(required=arguments.text == "masked")
+    if not 1 <= arguments.text_max_characters <= MOST_CHARACTERS:
+        remedy = f"Give a number from 1 to {MOST_CHARACTERS}: a request must fit into a Kafka record"
+        raise ConfigurationError("command line", "--text-max-characters", "is out of range", remedy)
+    if arguments.name_model and arguments.text == "none":
+        raise ConfigurationError(
+            "command line", "--name-model", "is given, but no text is carried", "Add --text masked"
+        )
+
+
 def statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str]:
-    """The SQL of the job in order: tables and views, then one INSERT a sink (the last three)."""
+    """The SQL of the job in order: tables and views, then one INSERT a sink; then that of masking, if it is judged."""
+    judged = _masking_statements(settings) if arguments.text == "masked" else []
+    return [*_main_statements(arguments, settings), *judged]
+
+
+def _masking_statements(settings: JobSettings) -> list[str]:
+    verdicts = sink_options(settings, JOB, "verdicts", keyed_by("series_key"))
+    return sql_statements("ingest_masking.sql", verdicts=verdicts, judge_seconds=str(JUDGE_SECONDS))
+
+
+def _main_statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str]:
     return sql_statements(
         "ingest.sql",
         source=source_options(settings, JOB, "otlp_spans", {"format": "raw"}),
@@ -119,10 +158,14 @@ def build(table_env: StreamTableEnvironment, arguments: argparse.Namespace, sett
         lenient=arguments.lenient,
         max_skew_ms=arguments.max_skew_seconds * 1000,
         joins=arguments.join_seconds > 0,
+        privacy=_privacy(arguments),
     )
     table_env.create_temporary_function("decode_spans", udf(decode, result_type=DataTypes.STRING(), func_type="pandas"))
     table_env.create_temporary_function(
         "dead_letter", udf(DeadLetters(), result_type=DataTypes.BYTES(), func_type="pandas")
+    )
+    table_env.create_temporary_function(
+        "judge_masking", udf(JudgeMasking(), result_type=DataTypes.STRING(), func_type="pandas")
     )
     statement_set = table_env.create_statement_set()
     for statement in statements(arguments, settings):
@@ -138,6 +181,13 @@ def build(table_env: StreamTableEnvironment, arguments: argparse.Namespace, sett
         if statement.startswith("CREATE TEMPORARY VIEW waiting"):
             _register_joined(table_env, arguments.join_seconds * 1000)
     return statement_set
+
+
+def _privacy(arguments: argparse.Namespace) -> Privacy:
+    """Return what to mask and carry. Raises ConfigurationError where text is to be carried and there is no key."""
+    carries_text = arguments.text == "masked"
+    key = mask_key(required=carries_text)
+    return Privacy(key, carries_text, arguments.text_max_characters, arguments.name_model)
 
 
 def _register_once(table_env: StreamTableEnvironment, view: str, name: str) -> None:
