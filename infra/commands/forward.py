@@ -18,7 +18,6 @@ from infra.delivery.targets import environment_secret, load_delivery
 from infra.errors import StackError
 from infra.metrics_gateway import MetricsGateway
 from jobs.kafka_client import load_kafka_client
-from schemas.topics import ALERTS
 
 SECRET_VARIABLE = "SLACKTIDE_WEBHOOK_SECRET"
 EXAMPLES = """
@@ -74,7 +73,7 @@ def command(
         Forwarder(
             target=target,
             policy=settings.policy,
-            topic=AlertTopic(kafka, topic_prefix + ALERTS.name, target.name),
+            topic=AlertTopic(kafka, topic_prefix + target.of, target.name),
             dead_letters=DeadLetters(kafka, topic_prefix),
             state_file=state / "run" / "delivery" / f"{topic_prefix}{target.name}.json",
             stopping=stopping,

@@ -23,8 +23,9 @@ from infra.deadman.alarms import Alarm, Alarms, advance, transition_of_alarm, wa
 from infra.deadman.findings import Memory, findings, memory_of, unknown_parts
 from infra.deadman.look import Look
 from infra.deadman.thresholds import Thresholds
-from infra.delivery.forwarder import now_ms, post_alerts
+from infra.delivery.forwarder import now_ms
 from infra.delivery.http_post import Outcome
+from infra.delivery.post import post_alerts
 from infra.delivery.targets import ALERTMANAGER, DeliverySettings, Target
 from infra.delivery.transition import FIRING, Transition
 

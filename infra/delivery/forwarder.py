@@ -1,4 +1,4 @@
-"""Forwards topic `alerts` to one target, so that nothing is lost, and posts again what fires.
+"""Forwards topic `alerts` (or `incidents`) to one target, so that nothing is lost, and posts again what fires.
 
 What holds, whatever dies:
 
@@ -25,12 +25,11 @@ import orjson
 from confluent_kafka import KafkaException, Message
 
 from infra.delivery.alert_topic import AlertTopic, DeadLetters
-from infra.delivery.alertmanager import PATH, alertmanager_body
 from infra.delivery.firing import VERSION, FiringAlerts, encoded_state
-from infra.delivery.http_post import Answer, Outcome, post_json
-from infra.delivery.targets import ALERTMANAGER, DeliveryPolicy, Target
-from infra.delivery.transition import Transition, UnreadableAlertError, decode_transition
-from infra.delivery.webhook import delivery_id, signed_headers, webhook_body
+from infra.delivery.http_post import Answer, Outcome
+from infra.delivery.post import post_alerts, post_incident
+from infra.delivery.targets import ALERTMANAGER, OF_INCIDENTS, DeliveryPolicy, Target
+from infra.delivery.transition import Transition, UnreadableAlertError, decode_notification_id, decode_transition
 from schemas.dead_letters import Reason
 
 POLL_SECONDS = 0.5
@@ -59,20 +58,6 @@ class Figures:
 def now_ms() -> int:
     """The wall clock."""
     return time.time_ns() // 1_000_000
-
-
-def post_alerts(target: Target, policy: DeliveryPolicy, alerts: Sequence[Transition], at_ms: int) -> Answer:
-    """Post `alerts` (at least one) to `target` once."""
-    if target.kind == ALERTMANAGER:
-        url = target.url.rstrip("/") + PATH
-        body = alertmanager_body(alerts, now_ms=at_ms, resend_delay_seconds=policy.resend_delay_seconds)
-        headers: dict[str, str] = {}
-    else:
-        url, body = target.url, webhook_body(alerts)
-        headers = signed_headers(body, target.secret, delivery=delivery_id(alerts), now_ms=at_ms)
-    return post_json(
-        url, body, headers={**headers, **target.headers}, timeout_seconds=policy.timeout_seconds, ca_file=target.ca_file
-    )
 
 
 @dataclass
@@ -115,8 +100,11 @@ class Forwarder:
     def step(self) -> None:
         """Deliver what has come, and post again what is due; waits at most `POLL_SECONDS` for something to do."""
         messages = self.topic.read(self.policy.max_batch_alerts, self._poll_seconds())
-        self._forward(messages)
-        self._resend()
+        if self.target.of == OF_INCIDENTS:
+            self._forward_incidents(messages)
+        else:
+            self._forward(messages)
+            self._resend()
         if time.monotonic() - self._saved_at > SAVE_SECONDS:
             self._save()
 
@@ -145,7 +133,7 @@ class Forwarder:
                 self.firing.restore(kept["firing"])
         elif kept:
             begin = self.topic.begin({})
-        for message in self.topic.history(begin):
+        for message in self.topic.history(begin) if self.target.of != OF_INCIDENTS else ():
             with contextlib.suppress(UnreadableAlertError):
                 self.firing.take(decode_transition(message.value()), 0)
         self._offsets = {p: max(begin.known[p], offset) for p, offset in begin.deliver.items()}
@@ -214,7 +202,8 @@ class Forwarder:
         """Post until each was taken or refused, and return the fingerprints of those refused."""
         if not alerts:
             return set()
-        answer = self._post([transition for transition, _ in alerts])
+        transitions = [transition for transition, _ in alerts]
+        answer = self._post(lambda at_ms: post_alerts(self.target, self.policy, transitions, at_ms))
         if answer.outcome is Outcome.TAKEN:
             self.figures.taken += sum(message is not None for _, message in alerts)
             return set()
@@ -241,12 +230,35 @@ class Forwarder:
             self.firing.resent(taken, self.clock())
             self.figures.resent += len(taken)
 
-    def _post(self, alerts: Sequence[Transition]) -> Answer:
+    def _forward_incidents(self, messages: Sequence[Message]) -> None:
+        """Deliver notifications one by one, in their order, and commit after each."""
+        for message in messages:
+            body = message.value()
+            try:
+                name = decode_notification_id(body)
+            except UnreadableAlertError as error:
+                self._bury(message, error.reason, error.detail)
+                self.figures.unreadable += 1
+            else:
+                self._deliver_incident(message, body, name)
+            self._offsets[message.partition()] = message.offset() + 1
+            self.topic.commit({message.partition(): message.offset() + 1})
+
+    def _deliver_incident(self, message: Message, body: bytes, name: str) -> None:
+        answer = self._post(lambda at_ms: post_incident(self.target, self.policy, body, name, at_ms))
+        if answer.outcome is Outcome.TAKEN:
+            self.figures.taken += 1
+            return
+        self.figures.refused += 1
+        log.error("%s refused notification %s: %s", self.target.name, name, answer.detail)
+        self._bury(message, Reason.DELIVERY_REFUSED, f"{self.target.kind} {self.target.name}: HTTP {answer.status}")
+
+    def _post(self, send: Callable[[int], Answer]) -> Answer:
         """Post until the target takes or refuses it. Raises StoppedError when asked to stop before."""
         failures = 0
         while True:
             at_ms = self.clock()
-            answer = post_alerts(self.target, self.policy, alerts, at_ms)
+            answer = send(at_ms)
             if answer.outcome is not Outcome.RETRY:
                 self._note_answered(failures)
                 return answer

@@ -24,18 +24,23 @@ from jobs.yaml_fields import (
     some_list,
     text,
 )
+from schemas.topics import ALERTS, INCIDENTS
 
 DEFAULTS = CONF / "delivery.yaml"
 COMMAND_LINE = "command line"
 ALERTMANAGER, WEBHOOK = "alertmanager", "webhook"
 KINDS = (ALERTMANAGER, WEBHOOK)
+OF_ALERTS, OF_INCIDENTS = ALERTS.name, INCIDENTS.name
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}")
 _HEADER = re.compile(r"[A-Za-z0-9-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One place that alerts go to. `repr` shows no secret and no header's value."""
+    """One place that alerts go to. `repr` shows no secret and no header's value.
+
+    `of` is the topic that it is told of: every alert, or (a webhook) one notification an incident.
+    """
 
     name: str
     kind: str
@@ -43,6 +48,7 @@ class Target:
     secret: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     ca_file: str | None = None
+    of: str = OF_ALERTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +153,7 @@ def _target(place: Place, body: object, environment: Mapping[str, str]) -> Targe
         "secret_from_environment": (optional(text), None),
         "headers_from_environment": (optional(_mapping), None),
         "ca_file": (optional(text), None),
+        "of": (one_of((OF_ALERTS, OF_INCIDENTS)), OF_ALERTS),
     }
     found = fields_of(place, body, known)
     secret_name, ca_file = found["secret_from_environment"], found["ca_file"]
@@ -155,10 +162,12 @@ def _target(place: Place, body: object, environment: Mapping[str, str]) -> Targe
         place.field("secret_from_environment").refuse(problem, "Use headers_from_environment for credentials")
     if ca_file and not Path(ca_file).is_file():
         place.field("ca_file").refuse(f"{ca_file} is no file", "Give the path of a PEM file")
+    if found["of"] != OF_ALERTS and found["kind"] != WEBHOOK:
+        place.field("of").refuse("only a webhook takes incidents", "Leave it out: Alertmanager groups by itself")
     headers = _headers(place.field("headers_from_environment"), found["headers_from_environment"] or {}, environment)
     secret_place = place.field("secret_from_environment")
     secret = _from_environment(secret_place, secret_name, environment) if secret_name else None
-    return Target(found["name"], found["kind"], found["url"], secret, headers, ca_file)
+    return Target(found["name"], found["kind"], found["url"], secret, headers, ca_file, found["of"])
 
 
 def _headers(place: Place, body: Mapping[Any, Any], environment: Mapping[str, str]) -> dict[str, str]:

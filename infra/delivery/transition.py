@@ -67,15 +67,19 @@ def decode_transition(payload: bytes | None) -> Transition:
     ...     b'"generatorURL":"urn:x"}').fingerprint
     'd2c6efc389df0927'
     """
-    if not payload:
-        _refuse(Reason.NO_VALUE, "the message is empty")
-    try:
-        body = loads_strictly(payload)
-    except (ValueError, RecursionError):
-        _refuse(Reason.MALFORMED_JSON, "the message is not JSON")
-    if not isinstance(body, dict):
-        _refuse(Reason.MALFORMED_JSON, "the message is not a JSON object")
-    return transition_of(body)
+    return transition_of(_json_object(payload))
+
+
+def decode_notification_id(payload: bytes | None) -> str:
+    """Return what names a record of topic `incidents`. Raises UnreadableAlertError where it is no notification.
+
+    >>> decode_notification_id(b'{"notification_id":"n1","version":"4","alerts":[]}')
+    'n1'
+    """
+    body = _json_object(payload)
+    if not isinstance(body.get("alerts"), list):
+        _refuse(Reason.BAD_VALUE, "alerts is not a list")
+    return _text(body, "notification_id")
 
 
 def transition_of(body: Mapping[str, Any]) -> Transition:
@@ -99,6 +103,18 @@ def transition_of(body: Mapping[str, Any]) -> Transition:
 
 def _refuse(reason: Reason, detail: str) -> NoReturn:
     raise UnreadableAlertError(reason, detail)
+
+
+def _json_object(payload: bytes | None) -> dict[str, Any]:
+    if not payload:
+        _refuse(Reason.NO_VALUE, "the message is empty")
+    try:
+        body = loads_strictly(payload)
+    except (ValueError, RecursionError):
+        _refuse(Reason.MALFORMED_JSON, "the message is not JSON")
+    if not isinstance(body, dict):
+        _refuse(Reason.MALFORMED_JSON, "the message is not a JSON object")
+    return body
 
 
 def _text(body: Mapping[str, Any], name: str) -> str:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from infra.broker import Broker
 from infra.delivery.webhook import signature
 from infra.ports import LOOPBACK
 from schemas.alerts import Alert, AlertState, EvidenceWindow
-from schemas.topics import ALERTS, DEAD_LETTERS
+from schemas.topics import ALERTS, DEAD_LETTERS, INCIDENTS, Topic
 from tests.alertmanager import NEEDS_ALERTMANAGER, Alertmanager
 from udfs.alerts.fingerprint import fingerprint
 
@@ -52,11 +52,11 @@ def alert(number: int, state: AlertState = AlertState.FIRING, **labels: str) -> 
     )
 
 
-def send(broker: Broker, prefix: str, records: list[Alert | bytes]) -> None:
+def send(broker: Broker, prefix: str, records: Sequence[Alert | bytes], topic: Topic = ALERTS) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for record in records:
         value, key = (record, b"") if isinstance(record, bytes) else (record.to_json(), record.fingerprint)
-        producer.produce(prefix + ALERTS.name, value, key=key)
+        producer.produce(prefix + topic.name, value, key=key)
     assert producer.flush(10) == 0
 
 
@@ -87,11 +87,11 @@ class Forward:
             time.sleep(0.05)
 
 
-def committed(broker: Broker, prefix: str, target: str) -> int:
+def committed(broker: Broker, prefix: str, target: str, topic: Topic = ALERTS) -> int:
     """The offset that the forwarder committed; below 0 while there is none."""
     settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": f"slacktide-forward-{target}"}
     consumer = Consumer(settings)
-    (place,) = consumer.committed([TopicPartition(prefix + ALERTS.name, 0)], 10)
+    (place,) = consumer.committed([TopicPartition(prefix + topic.name, 0)], 10)
     consumer.close()
     return int(place.offset)
 
@@ -168,6 +168,7 @@ class Hook:
     def __init__(self) -> None:
         self.requests: list[tuple[dict[str, str], bytes]] = []
         self.taken: list[dict[str, Any]] = []
+        self.paged: list[bytes] = []
         self.failures = [503, 302, 500]
         hook = self
 
@@ -179,7 +180,9 @@ class Hook:
                 alerts = orjson.loads(body)["alerts"]
                 if status == 200 and any("poison" in one["labels"] for one in alerts):
                     status = 422
-                if status == 200:
+                if status == 200 and self.path == "/pager":
+                    hook.paged.append(body)
+                elif status == 200:
                     hook.taken.extend(alerts)
                 self.send_response(status)
                 if status == 302:
@@ -192,7 +195,7 @@ class Hook:
 
         self.server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://{LOOPBACK}:{self.server.server_port}/hook"
+        self.url = f"http://{LOOPBACK}:{self.server.server_port}"
 
 
 @pytest.fixture
@@ -205,14 +208,19 @@ def hook() -> Iterator[Hook]:
 
 def test_a_webhook_gets_each_transition_once_in_order_and_signed(broker: Broker, hook: Hook, tmp_path: Path) -> None:
     prefix, secret = "forward-hook-", "only-for-tests"
-    broker.create_topics([ALERTS, DEAD_LETTERS], prefix=prefix)
+    broker.create_topics([ALERTS, INCIDENTS, DEAD_LETTERS], prefix=prefix)
     sent = [alert(number % 20, AlertState.RESOLVED if number // 20 % 2 else AlertState.FIRING) for number in range(120)]
-    targets = f"targets: [{{name: hook, kind: webhook, url: '{hook.url}', secret_from_environment: HOOK_SECRET}}]\n"
+    signed = "kind: webhook, secret_from_environment: HOOK_SECRET"
+    targets = f"targets: [{{name: hook, url: '{hook.url}/hook', {signed}}}, "
+    targets += f"{{name: pager, url: '{hook.url}/pager', of: incidents, {signed}}}]\n"
     forward = Forward(broker, prefix, targets, tmp_path, {"HOOK_SECRET": secret})
     send(broker, prefix, [*sent[:60], alert(7, poison="x"), *sent[60:]])
+    pages = [orjson.dumps({"notification_id": f"n{number}", "version": "4", "alerts": []}) for number in range(5)]
+    send(broker, prefix, [*pages[:3], b"garbage", *pages[3:]], INCIDENTS)
     forward.start()
     try:
         forward.wait_until(lambda: committed(broker, prefix, "hook") == 121)
+        forward.wait_until(lambda: committed(broker, prefix, "pager", INCIDENTS) == 6)
         assert forward.end() == 0
     finally:
         forward.process.kill()
@@ -223,6 +231,9 @@ def test_a_webhook_gets_each_transition_once_in_order_and_signed(broker: Broker,
         expected = signature(body, secret, headers["X-Slacktide-Timestamp"])
         assert hmac.compare_digest(headers["X-Slacktide-Signature"], expected)
         assert abs(time.time() - int(headers["X-Slacktide-Timestamp"])) < 60
-    (letter,) = dead_letters(broker, prefix)
-    assert (letter["reason"], letter["offset"], letter["job"]) == ("delivery_refused", 60, "forward-hook")
+    assert hook.paged == pages, "one message an incident's notification, as it is"
+    assert sorted((letter["reason"], letter["offset"], letter["job"]) for letter in dead_letters(broker, prefix)) == [
+        ("delivery_refused", 60, "forward-hook"),
+        ("malformed_json", 3, "forward-pager"),
+    ]
     assert secret not in forward.log.read_text()

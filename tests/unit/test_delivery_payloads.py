@@ -8,7 +8,13 @@ import orjson
 import pytest
 
 from infra.delivery.alertmanager import alertmanager_body, postable_alert
-from infra.delivery.transition import SUPPRESSED, Transition, UnreadableAlertError, decode_transition
+from infra.delivery.transition import (
+    SUPPRESSED,
+    Transition,
+    UnreadableAlertError,
+    decode_notification_id,
+    decode_transition,
+)
 from infra.delivery.webhook import delivery_id, signature, signed_headers, webhook_body
 from schemas.dead_letters import Reason
 from schemas.times import epoch_ms
@@ -102,6 +108,12 @@ def test_what_is_no_alert_says_why_and_quotes_nothing(payload: bytes | None, rea
         decode_transition(payload)
     assert caught.value.reason in (reason, Reason.MALFORMED_JSON)
     assert "oncall" not in caught.value.detail
+
+
+@pytest.mark.parametrize("payload", [None, b"{", b"[]", b"{}", b'{"alerts":[]}', b'{"notification_id":"n","alerts":1}'])
+def test_what_is_no_notification_says_so(payload: bytes | None) -> None:
+    with pytest.raises(UnreadableAlertError):
+        decode_notification_id(payload)
 
 
 def test_a_transition_comes_back_from_its_body() -> None:

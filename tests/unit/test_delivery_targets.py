@@ -68,6 +68,8 @@ def test_addresses_of_the_command_line_take_the_place_of_the_files() -> None:
             "targets[0].headers_from_environment.A B",
             "Auth",
         ),
+        (ONE.replace("}", ", of: incidents}"), "targets[0].of", "groups by itself"),
+        (HOOK.replace("}", ", of: incident}"), "targets[0].of", "Did you mean incidents"),
         (HOOK, "targets[0].secret_from_environment", "Export it"),
         (HOOK.replace("SECRET", "LINES"), "targets[0].secret_from_environment", "nothing else"),
         (ONE + "policy: {timeout_seconds: 0}", "policy.timeout_seconds", "above 0"),
