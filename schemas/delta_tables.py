@@ -9,7 +9,12 @@ from collections.abc import Iterable
 from schemas.alerts import SCHEMA_VERSION as ALERT_SCHEMA_VERSION
 from schemas.alerts import AlertState
 from schemas.dead_letters import Reason
+from schemas.decisions import SCHEMA_VERSION as DECISION_SCHEMA_VERSION
+from schemas.decisions import Action
 from schemas.delta import Check, Column, DeltaTable, Wire, literal
+from schemas.requests import request_fields
+from schemas.scores import REQUEST_LABELS
+from schemas.scores import SCHEMA_VERSION as SCORE_SCHEMA_VERSION
 from schemas.status import Status
 from schemas.verdicts import VerdictKind
 
@@ -226,6 +231,90 @@ ALERTS = DeltaTable(
     ),
 )
 
+SCORES = DeltaTable(
+    name="scores",
+    comment="One row a score of one sampled request: scorer, model, figure, how many requests it stands for; no text",
+    topic="scores",
+    key="score_id",
+    time="event_time",
+    statistics=("scorer", "score", "service_name", "model"),
+    columns=(
+        _read(Wire.TEXT, "score_id", "Hash of request, scorer, version, model and score"),
+        _read(Wire.TEXT, "trace_id", "Trace of the request"),
+        _read(Wire.TEXT, "span_id", "Span of the request"),
+        _read(Wire.EPOCH_MS, "event_time_ms", "Event time of the request", name="event_time"),
+        *(
+            _read(Wire.TEXT, f.name, f"Of the request: {f.meaning}", nullable=True)
+            for f in request_fields(REQUEST_LABELS)
+        ),
+        _read(Wire.TEXT, "scorer", "The scorer"),
+        _read(Wire.TEXT, "scorer_version", "Changes whenever the same input may give another figure"),
+        _read(Wire.TEXT, "model_digest", "Digest of the scorer's model, null where it has none", nullable=True),
+        _read(Wire.TEXT, "score", "What the figure is"),
+        _read(Wire.NUMBER, "value", "The figure, null where status is not ok", name="score_value", nullable=True),
+        _read(Wire.TEXT, "status", "ok, or why there is no figure"),
+        _read(Wire.TEXT, "label", "The class that the figure stands for", nullable=True),
+        _read(Wire.FLAG, "truncated", "Whether the scorer did not see the whole text"),
+        _read(Wire.NUMBER, "sampling_rate", "Chance to be scored: it counts for 1 / sampling_rate requests"),
+        _read(Wire.JSON, "judge", "Validation report of a judge, as JSON text", nullable=True),
+        _read(Wire.JSON, "evidence", "What the scorer says of its figure, as JSON text"),
+        _read(Wire.INTEGER, "schema_version", "Version of the record's schema"),
+        *_PLACE,
+        _DAY,
+    ),
+    checks=(
+        _matches("score_id", _RECORD_ID, "must be 32 hex digits"),
+        _one_of("status", Status),
+        _only_when_ok("score_value"),
+        _finite("score_value"),
+        Check("sampling_rate", "range", "must be above 0 and at most 1", "sampling_rate > 0 AND sampling_rate <= 1"),
+        Check(
+            "model_digest",
+            "form",
+            "must be null, or sha256: and 64 hex digits",
+            f"model_digest IS NULL OR model_digest RLIKE {literal(_CONTENT_DIGEST)}",
+        ),
+        Check("schema_version", "known", f"must be {SCORE_SCHEMA_VERSION}", f"schema_version = {SCORE_SCHEMA_VERSION}"),
+    ),
+)
+
+DECISIONS = DeltaTable(
+    name="decisions",
+    comment="One row a decision: what is proposed for what, by which rule, on which inputs",
+    topic="decisions",
+    key="decision_id",
+    time="event_time",
+    statistics=("action", "rule"),
+    columns=(
+        _read(Wire.TEXT, "decision_id", "Hash of action, subject, rule, configuration and cause"),
+        _read(Wire.TEXT, "action", "What is proposed: review, scale, roll_back, hold"),
+        _read(Wire.TEXT, "subject", "What it is about"),
+        _read(Wire.TEXT, "subject_type", "What kind of thing the subject is"),
+        _read(Wire.TEXT, "rule", "The rule that fired"),
+        _read(Wire.TEXT, "reason", "Why, in a sentence"),
+        _read(Wire.TEXT, "cause_id", "Id of the record that made it fire: a score, a verdict"),
+        _read(Wire.INSTANT, "event_time", "Event time of that record"),
+        _read(Wire.LABELS, "labels", "Labels of the series"),
+        _read(Wire.JSON, "inputs", "The figures that the rule fired on, as JSON text"),
+        _read(Wire.TEXT, "config_digest", "Digest of the configuration that the rule stands in"),
+        _read(Wire.INTEGER, "schema_version", "Version of the record's schema"),
+        *_PLACE,
+        _DAY,
+    ),
+    checks=(
+        _matches("decision_id", _RECORD_ID, "must be 32 hex digits"),
+        _one_of("action", Action),
+        _matches("cause_id", _RECORD_ID, "must be 32 hex digits"),
+        _matches("config_digest", _CONTENT_DIGEST, "must be sha256: and 64 hex digits"),
+        Check(
+            "schema_version",
+            "known",
+            f"must be {DECISION_SCHEMA_VERSION}",
+            f"schema_version = {DECISION_SCHEMA_VERSION}",
+        ),
+    ),
+)
+
 DEAD_LETTERS = DeltaTable(
     name="dead_letters",
     comment="One row a record or span that could not be used: place, reason, length, digest, masked prefix; no bytes",
@@ -368,5 +457,5 @@ BATCHES = DeltaTable(
     ),
 )
 
-TABLES = (VERDICTS, ALERTS, DEAD_LETTERS, BOOKS, QUARANTINE, MODEL_CARDS, BATCHES)
+TABLES = (VERDICTS, ALERTS, SCORES, DECISIONS, DEAD_LETTERS, BOOKS, QUARANTINE, MODEL_CARDS, BATCHES)
 TOPIC_TABLES = tuple(table for table in TABLES if table.topic)

@@ -8,7 +8,10 @@ import orjson
 
 from schemas.alerts import Alert, AlertState, EvidenceWindow
 from schemas.dead_letters import dead_letter_record
+from schemas.decisions import Action, Decision
+from schemas.judge_report import JudgeReport
 from schemas.model_card import CARDS_FOLDER, load_model_card
+from schemas.scores import RequestScore
 from schemas.verdicts import Verdict
 
 CARD = CARDS_FOLDER / "azure_llm_conversation_2023.json"
@@ -81,6 +84,45 @@ def alert(number: int, state: AlertState) -> bytes:
     ).to_json()
 
 
+def score(number: int, **changes: Any) -> RequestScore:
+    """The score of request `number`, one a minute; every fourth has no figure, every second stands for ten requests."""
+    without = number % 4 == 3
+    facts: dict[str, Any] = {
+        "trace_id": f"{number:032x}",
+        "span_id": f"{number:016x}",
+        "event_time_ms": START_MS + 60_000 * number,
+        "labels": {"service_name": "chat", "model": f"m{number % 2}"},
+        "scorer": "factuality",
+        "scorer_version": "1",
+        "model_digest": "sha256:" + "e" * 64,
+        "score": "factuality",
+        "value": None if without else number / 100,
+        "status": "no_data" if without else "ok",
+        "sampling_rate": 0.1 if number % 2 else 1.0,
+        "truncated": number % 5 == 0,
+        "judge": JudgeReport(0.94, 500, "2026-11-30", "sha256:" + "f" * 64),
+    }
+    return RequestScore(**(facts | changes))
+
+
+def decision(number: int, **changes: Any) -> bytes:
+    """The review of request `number`."""
+    cause = score(number)
+    facts: dict[str, Any] = {
+        "action": Action.REVIEW,
+        "subject": cause.trace_id,
+        "subject_type": "request",
+        "rule": "low_score(factuality)",
+        "reason": "factuality 0.01 is below 0.5",
+        "cause_id": cause.score_id,
+        "event_time_ms": cause.event_time_ms,
+        "labels": cause.labels,
+        "inputs": {"value": cause.value, "below": 0.5},
+        "config_digest": "sha256:" + "c" * 64,
+    }
+    return Decision(**(facts | changes)).to_json()
+
+
 def dead_letter(number: int, **changes: Any) -> bytes:
     """A dead letter whose bytes hold what must never reach Delta."""
     facts = {
@@ -115,6 +157,7 @@ def bad_records() -> list[Bad]:
     """One record a kind of fault."""
     good = verdict(0).to_json()
     letter = orjson.loads(dead_letter(0))
+    scored = orjson.loads(score(1).to_json())
 
     def changed(**changes: Any) -> bytes:
         return orjson.dumps(orjson.loads(good) | changes)
@@ -158,6 +201,16 @@ def bad_records() -> list[Bad]:
         Bad("verdicts", changed(drifted="true"), "drifted: must be true or false"),
         Bad("verdicts", changed(evidence="x"), "evidence: must be an object or a list"),
         Bad("alerts", alert(0, AlertState.FIRING).replace(b'"firing"', b'"on fire"'), "state: must be one of"),
+        Bad("scores", orjson.dumps(scored | {"sampling_rate": 0}), "sampling_rate: must be above 0 and at most 1"),
+        Bad(
+            "scores", orjson.dumps(scored | {"value": None}), "score_value: must be null exactly where status is not ok"
+        ),
+        Bad(
+            "scores", score(1).to_json().replace(b'"value":0.01', b'"value":NaN'), "score_value: must be null or finite"
+        ),
+        Bad("scores", orjson.dumps(scored | {"judge": "me"}), "judge: must be an object or a list"),
+        Bad("decisions", decision(0).replace(b'"review"', b'"panic"'), "action: must be one of 'review', 'scale'"),
+        Bad("decisions", decision(0)[:-1], "value: must be one JSON object"),
         Bad("dead_letters", dead_letter(0, reason="boredom"), "reason: must be one of"),
         Bad("dead_letters", dead_letter(0, kafka_timestamp_ms=2**62), "kafka_timestamp_ms: must be a time"),
         Bad("dead_letters", orjson.dumps(letter | {"payload_base64": "!"}), "masked_prefix: can't be made"),
@@ -174,6 +227,8 @@ def mutated(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
     makers = {
         "verdicts": lambda: verdict(1_000 + rng.randrange(1000)).to_json(),
         "alerts": lambda: alert(rng.randrange(100), AlertState.FIRING),
+        "scores": lambda: score(rng.randrange(1000)).to_json(),
+        "decisions": lambda: decision(rng.randrange(1000)),
         "dead_letters": lambda: dead_letter(rng.randrange(1000)),
         "books": lambda: book(rng.randrange(1000)),
     }

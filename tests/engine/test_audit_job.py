@@ -101,7 +101,9 @@ def known_good(sender: Sender) -> None:
     for number in range(3):
         sender.send("alerts", records.alert(number, AlertState.FIRING))
     sender.send("alerts", records.alert(0, AlertState.RESOLVED))
+    sender.send("decisions", records.decision(0))
     for number in range(N_LETTERS):
+        sender.send("scores", records.score(number).to_json())
         sender.send("dead_letters", records.dead_letter(number))
         sender.send("books", records.book(number))
         sender.send("books", records.book(number, kind="requests", count=1))

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.alerts import AlertState
 from schemas.delta import DeltaTable, Wire, literal
-from schemas.delta_tables import ALERTS, BOOKS, DEAD_LETTERS, TABLES, TOPIC_TABLES, VERDICTS
+from schemas.delta_tables import ALERTS, BOOKS, DEAD_LETTERS, DECISIONS, SCORES, TABLES, TOPIC_TABLES, VERDICTS
 from schemas.topics import ALL_TOPICS
 from tests import audit_records as records
 
@@ -23,6 +23,12 @@ def test_names_are_of_columns(table: DeltaTable) -> None:
     assert not by_name[table.key].nullable
     assert not by_name[table.time].nullable
     assert by_name[table.time].type == "TIMESTAMP"
+
+
+@ALL
+def test_no_column_is_called_as_one_of_kafkas_rows(table: DeltaTable) -> None:
+    """Both stand side by side while a row is made: Spark would call the name ambiguous, and the stream would stop."""
+    assert not {column.name for column in table.columns} & {"key", "value", "topic", "partition", "offset", "timestamp"}
 
 
 @ALL
@@ -57,6 +63,9 @@ def test_every_topic_is_one_of_ours() -> None:
         (VERDICTS, records.verdict(0).to_json(), set()),
         (VERDICTS, records.unknown_verdict(0).to_json(), set()),
         (ALERTS, records.alert(0, AlertState.FIRING), {"status", "receivers"}),
+        (SCORES, records.score(0).to_json(), set()),
+        (SCORES, records.score(3).to_json(), set()),
+        (DECISIONS, records.decision(0), set()),
         (DEAD_LETTERS, records.dead_letter(0), {"payload_base64"}),
         (BOOKS, records.book(0, monitor="chat"), set()),
     ],

@@ -14,6 +14,8 @@ stored AS (
   FROM (
     SELECT kafka_topic, false AS is_quarantined FROM verdicts
     UNION ALL SELECT kafka_topic, false FROM alerts
+    UNION ALL SELECT kafka_topic, false FROM scores
+    UNION ALL SELECT kafka_topic, false FROM decisions
     UNION ALL SELECT kafka_topic, false FROM dead_letters
     UNION ALL SELECT kafka_topic, false FROM books
     UNION ALL SELECT kafka_topic, true FROM quarantine
