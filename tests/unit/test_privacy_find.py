@@ -1,0 +1,221 @@
+"""What is found in a text and what is left alone: cases by hand, the corpus, and laws."""
+
+import random
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.privacy.corpus import NEGATIVES, full_width, negatives, positives, scores
+from infra.replay.personal_data import MAKERS
+from udfs.privacy.bounded import masked_and_cut
+from udfs.privacy.find import find
+from udfs.privacy.folded import folded
+from udfs.privacy.kinds import Kind
+from udfs.privacy.mask import MASK, Masker, derived_key, normalised
+from udfs.privacy.name_model import load_name_model
+
+MASKER = Masker(derived_key("a key for tests only"))
+# Published examples: of ISO 13616, the card schemes' test numbers, GB 11643, RFC 7519, AWS's documentation...
+KNOWN = [
+    (Kind.EMAIL, "o'brien+tag@sub.example.co.uk"),
+    (Kind.EMAIL, "zhang_san@例え.jp"),
+    (Kind.EMAIL, "jane [at] example [dot] com"),
+    (Kind.EMAIL, "jane at example dot com"),
+    (Kind.EMAIL, "jose\u0301@example.com"),
+    (Kind.PHONE, "+1 (415) 555-2671"),
+    (Kind.PHONE, "+33(0)612345678"),
+    (Kind.PHONE, "+86-138-0013-8000"),
+    (Kind.PHONE, "13800138000"),
+    (Kind.PHONE, "0755-8888 8888"),
+    (Kind.PHONE, "020 7946 0958"),
+    (Kind.PHONE, "090-1234-5678"),
+    (Kind.PHONE, "8 (916) 123-45-67"),
+    (Kind.CARD, "4111 1111 1111 1111"),
+    (Kind.CARD, "3782-822463-10005"),
+    (Kind.CARD, "6200000000000005"),
+    (Kind.IBAN, "GB82 WEST 1234 5698 7654 32"),
+    (Kind.IBAN, "de89370400440532013000"),
+    (Kind.NATIONAL_ID, "11010519491231002X"),
+    (Kind.NATIONAL_ID, "440524188001010014"),
+    (Kind.NATIONAL_ID, "123-45-6789"),
+    (Kind.NATIONAL_ID, "QQ 12 34 56 C"),
+    (Kind.NATIONAL_ID, "86 095 742 719"),
+    (Kind.NATIONAL_ID, "1 85 05 78 006 084 91"),
+    (Kind.NATIONAL_ID, "12345678Z"),
+    (Kind.NATIONAL_ID, "X1234567L"),
+    (Kind.NATIONAL_ID, "RSSMRA85T10A562S"),
+    (Kind.NATIONAL_ID, "A123456(3)"),
+    (Kind.NATIONAL_ID, "A123456789"),
+    (Kind.IP_ADDRESS, "203.0.113.9"),
+    (Kind.IP_ADDRESS, "2001:db8:85a3::8a2e:370:7334"),
+    (Kind.IP_ADDRESS, "::ffff:192.0.2.128"),
+    (Kind.TOKEN, "AKIAIOSFODNN7EXAMPLE"),
+    (Kind.TOKEN, "ghp_1234567890abcdefghijklmnopqrstuvwxyz"),
+    (Kind.TOKEN, "sk-proj-abc_DEF-1234567890abcdefghij"),
+    (Kind.TOKEN, "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"),
+    (Kind.PRIVATE_KEY, "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----"),
+]  # fmt: skip
+AROUND = ["{}", "see {}.", "（{}）", "号{}，", '"{}"', "x={};", "{}\n", "\t{}", "<{}>", "{}？"]
+AFTER_A_WORD = [
+    (Kind.NATIONAL_ID, "SSN: {}", "123456789"),
+    (Kind.NATIONAL_ID, "Steuer-ID {}", "86095742719"),
+    (Kind.NATIONAL_ID, "身份证号：{}", "130503670401001"),
+    (Kind.NATIONAL_ID, "护照{}", "G12345678"),
+    (Kind.PHONE, "call me at {}", "5552671"),
+    (Kind.PHONE, "手机：{}", "612345678"),
+    (Kind.SECRET, "密码是{}", "Abc12345"),
+    (Kind.SECRET, '"api_key": "{}"', "abcd1234efgh5678"),
+    (Kind.TOKEN, "Authorization: Bearer {}", "abc.def-ghi_123456"),
+    (Kind.SECRET, "aws_secret_access_key = {}", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), KNOWN)
+def test_published_examples_are_found_whole_wherever_they_stand(kind: Kind, value: str) -> None:
+    for around in AROUND:
+        text = around.format(value)
+        assert [(f.kind, text[f.start : f.end]) for f in find(text)] == [(kind, value)], text
+
+
+@pytest.mark.parametrize(("kind", "value"), [each for each in KNOWN if each[0] in (Kind.PHONE, Kind.CARD, Kind.IBAN)])
+def test_full_width_is_found_and_has_the_same_mask(kind: Kind, value: str) -> None:
+    wide = full_width(value)
+    assert MASKER.mask(f"是{wide}。").text == MASKER.mask(f"是{value}。").text
+    assert MASKER.mask_of(kind, wide) == MASKER.mask_of(kind, value)
+
+
+@pytest.mark.parametrize(("kind", "sentence", "value"), AFTER_A_WORD)
+def test_weak_forms_take_a_word_before_them(kind: Kind, sentence: str, value: str) -> None:
+    text = sentence.format(value)
+    assert [(f.kind, text[f.start : f.end]) for f in find(text)] == [(kind, value)]
+
+
+def test_a_check_digit_that_is_wrong_is_no_finding() -> None:
+    for value in ("4111 1111 1111 1112", "11010519491231002X".replace("X", "1"), "GB83 WEST 1234 5698 7654 32",
+                  "12345678A", "666-45-6789", "000-12-3456", "110105194913310022"):  # fmt: skip
+        assert find(f"see {value} ok") == [], value
+
+
+@pytest.mark.parametrize("sort", NEGATIVES)
+def test_what_only_looks_like_it_is_left_alone(sort: str) -> None:
+    rng = random.Random(5)
+    for _ in range(60):
+        text = NEGATIVES[sort](rng)
+        assert MASKER.mask(text).text is text, [(f.kind, text[f.start : f.end]) for f in find(text)]
+
+
+def test_precision_and_recall_over_the_corpus() -> None:
+    for kind, score in scores(positives(900, seed=11), negatives(900, seed=12)).items():
+        assert score.recall >= 0.99, (kind, score)
+        assert score.precision >= 0.98, (kind, score)
+
+
+def planted() -> st.SearchStrategy[tuple[Kind, str]]:
+    def make(kind: Kind, seed: int) -> tuple[Kind, str]:
+        rng = random.Random(seed)
+        return kind, rng.choice(MAKERS[kind])(rng)
+
+    return st.builds(make, st.sampled_from(list(MAKERS)), st.integers(0, 2**32))
+
+
+@settings(max_examples=150)
+@given(planted(), st.text(max_size=40), st.text(max_size=40))
+def test_no_planted_value_survives_whatever_stands_around(value: tuple[Kind, str], before: str, after: str) -> None:
+    masked = MASKER.mask(f"{before} \n{value[1]}\n {after}").text
+    assert value[1] not in masked
+
+
+@settings(max_examples=150)
+@given(st.text(max_size=300), st.lists(planted(), max_size=3), st.randoms())
+def test_masking_again_changes_nothing(text: str, values: list[tuple[Kind, str]], rng: random.Random) -> None:
+    for _, value in values:
+        at = rng.randint(0, len(text))
+        text = text[:at] + value + text[at:]
+    once = MASKER.mask(text).text
+    assert MASKER.mask(once).text == once
+
+
+@settings(max_examples=150)
+@given(st.text(st.characters(categories=("Ll", "Lo", "Zs", "Po", "Mn", "So"), exclude_characters="@\"'/:"), max_size=200))
+def test_text_without_digits_signs_or_addresses_is_unchanged(text: str) -> None:
+    if not any(unicodedata.normalize("NFKC", c).isdigit() or unicodedata.decimal(c, None) is not None for c in text):
+        assert MASKER.mask(text).text == text
+
+
+@settings(max_examples=100)
+@given(st.text(max_size=200), planted())
+def test_a_mask_never_parts_a_mark_from_its_letter(text: str, value: tuple[Kind, str]) -> None:
+    whole = f"{text} {value[1]}\u0301\ufe0f {text}"
+    for finding in find(whole):
+        assert finding.end == len(whole) or unicodedata.category(whole[finding.end]) not in ("Mn", "Me")
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=400), planted(), st.integers(1, 300))
+def test_a_cut_leaves_no_part_of_a_value(text: str, value: tuple[Kind, str], limit: int) -> None:
+    bounded = masked_and_cut(MASKER, f"{text[:limit]} {value[1]} {text}", limit)
+    assert len(bounded.text) <= limit
+    assert value[1][: max(len(value[1]) - 2, 5)] not in bounded.text
+    assert not MASK.sub("", bounded.text).endswith(tuple(f"<{kind}:" for kind in Kind))
+
+
+def test_the_same_value_has_the_same_mask_and_another_key_another() -> None:
+    pairs = [
+        (Kind.PHONE, "+86 138-0013-8000", "13800138000"),
+        (Kind.PHONE, "(415) 555-2671", "+1 415 555 2671"),
+        (Kind.EMAIL, "Jane@Example.COM", "jane@example.com"),
+        (Kind.CARD, "4111-1111-1111-1111", "4111111111111111"),
+        (Kind.IBAN, "gb82 west 1234 5698 7654 32", "GB82WEST12345698765432"),
+        (Kind.IP_ADDRESS, "2001:DB8:0::1", "2001:db8::1"),
+    ]
+    other = Masker(derived_key("another key for tests"))
+    for kind, one, two in pairs:
+        assert normalised(kind, one) == normalised(kind, two)
+        assert MASKER.mask_of(kind, one) == MASKER.mask_of(kind, two) != other.mask_of(kind, one)
+    assert MASKER.mask_of(Kind.SECRET, "Abc12345") != MASKER.mask_of(Kind.SECRET, "abc12345")
+    assert "key" not in repr(MASKER).replace("key hidden", "")
+
+
+def test_overlaps_become_one_of_the_longest_and_secrets_before_all() -> None:
+    text = "postgres://jane:s3cret99@db.example.com/x"
+    (finding,) = find(text)
+    assert (finding.kind, text[finding.start : finding.end]) == (Kind.SECRET, "jane:s3cret99@db.example.com")
+
+
+def test_names_are_masked_where_a_model_is_given() -> None:
+    def model(text: str) -> list[tuple[int, int]]:
+        return [(at, at + 4) for at in range(len(text)) if text.startswith("Jane", at)] + [(-1, 3), (5, 5), (0, 10**6)]
+
+    masked = Masker(derived_key("a key for tests only"), model).mask("Ask Jane about it")
+    assert masked.found == {Kind.NAME: 1}
+    assert MASK.sub("", masked.text) == "Ask  about it"
+    with pytest.raises(ValueError, match="can't be loaded"):
+        load_name_model("tests.nowhere:model")
+
+
+@pytest.mark.parametrize("alphabet", ["0123456789 -.()+", "abc@.-_ ", "0123456789abcdef:-. ", "AZ09 ", "好1a@. ", "=:pasword1 "])
+def test_time_grows_with_the_text_and_not_faster(alphabet: str) -> None:
+    """No back-tracking: eight times the text takes some eight times as long; 64 times would be quadratic."""
+    rng = random.Random(3)
+    short = "".join(rng.choices(alphabet, k=4_000))
+    long = "".join(rng.choices(alphabet, k=32_000))
+
+    def seconds(text: str) -> float:
+        best = float("inf")
+        for _ in range(3):
+            begin = time.process_time()
+            find(text)
+            best = min(best, time.process_time() - begin)
+        return best
+
+    assert seconds(long) < 30 * max(seconds(short), 1e-4)
+
+
+def test_folding_keeps_places() -> None:
+    text = "A\u200b１😀e\u0301 好"
+    seen = folded(text)
+    assert seen.data == b"A1\x95e \x90"
+    assert [text[slice(*seen.span(at, at + 1))] for at in range(6)] == ["A\u200b", "１", "😀", "e\u0301", " ", "好"]
