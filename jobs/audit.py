@@ -1,4 +1,4 @@
-"""Audit: topics `verdicts`, `alerts`, `dead_letters`, `books` -> Delta tables, each record once; the rest quarantined.
+"""Audit: the topics of schemas/delta_tables.py -> Delta tables, each record once; the rest quarantined.
 
     python -m jobs.audit --bootstrap-servers HOST:PORT --warehouse DIR --jars .slacktide/jars/spark
 

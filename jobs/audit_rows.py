@@ -9,7 +9,7 @@ from schemas.delta_tables import masked_prefix_sql
 
 FAULTS, RAW, RAW_ENCODING, LENGTH = "_faults", "_raw", "_raw_encoding", "_length"
 _KAFKA = ["topic", "partition", "offset", "timestamp", "value"]
-_INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z\z"
+_INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|(\+|-)[0-9]{2}:[0-9]{2})\z"
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999: beyond them Spark raises
 
 

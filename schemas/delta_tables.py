@@ -12,6 +12,8 @@ from schemas.dead_letters import Reason
 from schemas.decisions import SCHEMA_VERSION as DECISION_SCHEMA_VERSION
 from schemas.decisions import Action
 from schemas.delta import Check, Column, DeltaTable, Wire, literal
+from schemas.feedback import MAX_CLOCK_SKEW_SECONDS
+from schemas.feedback import SCHEMA_VERSION as FEEDBACK_SCHEMA_VERSION
 from schemas.requests import request_fields
 from schemas.scores import REQUEST_LABELS
 from schemas.scores import SCHEMA_VERSION as SCORE_SCHEMA_VERSION
@@ -315,6 +317,68 @@ DECISIONS = DeltaTable(
     ),
 )
 
+FEEDBACK = DeltaTable(
+    name="feedback",
+    comment="One row a late label of a request or an alert: what was judged, how good it was, by whom; never the note",
+    topic="feedback",
+    key="feedback_id",
+    time="label_time",
+    statistics=("score", "event_time"),
+    # Free text: that there was one is kept, what it says is not, in quarantine neither.
+    unstored=(("note", Wire.TEXT),),
+    columns=(
+        _read(Wire.TEXT, "feedback_id", "Names the label: the same id is the same label"),
+        _read(Wire.TEXT, "trace_id", "The request that was judged, null for an alert", nullable=True),
+        _read(Wire.TEXT, "fingerprint", "The alert that was judged, null for a request", nullable=True),
+        _read(Wire.TEXT, "score", "What was judged; of an alert: alert (1 true, 0 false alarm) or acknowledged"),
+        _read(Wire.NUMBER, "value", "From 0 (bad) to 1 (good), null for a class", name="label_value", nullable=True),
+        _read(Wire.TEXT, "label", "good or bad, null for a number", name="label_class", nullable=True),
+        _read(Wire.NUMBER, "confidence", "How sure its source is, from 0 to 1"),
+        _read(Wire.INSTANT, "label_time", "When the label was given"),
+        _read(Wire.INSTANT, "event_time", "Event time of the request; startsAt of the alert"),
+        _read(Wire.TEXT, "source", "Who says so"),
+        _read(Wire.LABELS, "series", "Labels of the series that it counts for"),
+        _made("has_note", "BOOLEAN", "Whether somebody wrote a note to it", "{record}.note IS NOT NULL"),
+        _read(Wire.INTEGER, "schema_version", "Version of the record's schema"),
+        *_PLACE,
+        _DAY,
+    ),
+    checks=(
+        Check(
+            "trace_id",
+            "or_fingerprint",
+            "must be there, or fingerprint, and not both",
+            "(trace_id IS NULL) <> (fingerprint IS NULL)",
+        ),
+        Check(
+            "label_value",
+            "or_class",
+            "must be there, or label, and not both",
+            "(label_value IS NULL) <> (label_class IS NULL)",
+        ),
+        _in_unit_interval("label_value"),
+        Check(
+            "label_class",
+            "known",
+            "must be null or one of 'good', 'bad'",
+            "label_class IS NULL OR label_class IN ('good', 'bad')",
+        ),
+        Check("confidence", "range", "must be in 0 to 1", "confidence BETWEEN 0 AND 1"),
+        Check(
+            "label_time",
+            "after_event",
+            f"must be at most {MAX_CLOCK_SKEW_SECONDS:g} s before event_time",
+            f"unix_millis(label_time) >= unix_millis(event_time) - {round(MAX_CLOCK_SKEW_SECONDS * 1000)}",
+        ),
+        Check(
+            "schema_version",
+            "known",
+            f"must be {FEEDBACK_SCHEMA_VERSION}",
+            f"schema_version = {FEEDBACK_SCHEMA_VERSION}",
+        ),
+    ),
+)
+
 DEAD_LETTERS = DeltaTable(
     name="dead_letters",
     comment="One row a record or span that could not be used: place, reason, length, digest, masked prefix; no bytes",
@@ -457,5 +521,5 @@ BATCHES = DeltaTable(
     ),
 )
 
-TABLES = (VERDICTS, ALERTS, SCORES, DECISIONS, DEAD_LETTERS, BOOKS, QUARANTINE, MODEL_CARDS, BATCHES)
+TABLES = (VERDICTS, ALERTS, SCORES, DECISIONS, FEEDBACK, DEAD_LETTERS, BOOKS, QUARANTINE, MODEL_CARDS, BATCHES)
 TOPIC_TABLES = tuple(table for table in TABLES if table.topic)

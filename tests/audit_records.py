@@ -9,6 +9,8 @@ import orjson
 from schemas.alerts import Alert, AlertState, EvidenceWindow
 from schemas.dead_letters import dead_letter_record
 from schemas.decisions import Action, Decision
+from schemas.feedback import Feedback
+from schemas.ids import record_id
 from schemas.judge_report import JudgeReport
 from schemas.model_card import CARDS_FOLDER, load_model_card
 from schemas.scores import RequestScore
@@ -123,6 +125,40 @@ def decision(number: int, **changes: Any) -> bytes:
     return Decision(**(facts | changes)).to_json()
 
 
+def feedback(number: int, **changes: Any) -> bytes:
+    """What was said of alert `number` a minute after it fired; its note must never reach Delta."""
+    start_ms = START_MS + 600_000 * number
+    facts: dict[str, Any] = {
+        "score": "alert",
+        "value": 0.0,
+        "confidence": 1.0,
+        "label_time_ms": start_ms + 60_000,
+        "event_time_ms": start_ms,
+        "source": "person",
+        "series": {"tenant": "acme"},
+        "fingerprint": f"{number:016x}",
+        "note": SECRET.decode(),
+    }
+    facts |= changes
+    name = record_id(number, facts["score"], facts["label_time_ms"])
+    return Feedback(**({"feedback_id": name} | facts)).to_json()
+
+
+def labels() -> list[bytes]:
+    """Alert 0: acknowledged, called false, and then true after all. Alert 1: false. Alert 2: nothing. And a request."""
+    later = {"label_time_ms": START_MS + 120_000}
+    thumb = orjson.loads(feedback(5, fingerprint=None, trace_id="f" * 32, score="helpful", note=None))
+    del thumb["value"]
+    thumb |= {"label": "good", "label_time": "2023-11-15T01:00:00+02:00"}
+    return [
+        feedback(0, score="acknowledged", value=1.0, note=None),
+        feedback(0),
+        feedback(0, value=1.0, **later),
+        feedback(1),
+        orjson.dumps(thumb),
+    ]
+
+
 def dead_letter(number: int, **changes: Any) -> bytes:
     """A dead letter whose bytes hold what must never reach Delta."""
     facts = {
@@ -211,6 +247,15 @@ def bad_records() -> list[Bad]:
         Bad("scores", orjson.dumps(scored | {"judge": "me"}), "judge: must be an object or a list"),
         Bad("decisions", decision(0).replace(b'"review"', b'"panic"'), "action: must be one of 'review', 'scale'"),
         Bad("decisions", decision(0)[:-1], "value: must be one JSON object"),
+        Bad("feedback", feedback(9, value=1.5), "label_value: must be null or in 0 to 1"),
+        Bad("feedback", feedback(9, label_time_ms=0), "label_time: must be at most 300 s before event_time"),
+        Bad(
+            "feedback",
+            feedback(9, trace_id="f" * 32, fingerprint=None).replace(b'"trace_id"', b'"x"'),
+            "trace_id: must",
+        ),
+        Bad("feedback", feedback(9).replace(b'"note":"', b'"note":5,"n":"'), "note: must be a text"),
+        Bad("feedback", feedback(9)[:-1], "value: must be one JSON object"),
         Bad("dead_letters", dead_letter(0, reason="boredom"), "reason: must be one of"),
         Bad("dead_letters", dead_letter(0, kafka_timestamp_ms=2**62), "kafka_timestamp_ms: must be a time"),
         Bad("dead_letters", orjson.dumps(letter | {"payload_base64": "!"}), "masked_prefix: can't be made"),
@@ -229,6 +274,7 @@ def mutated(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
         "alerts": lambda: alert(rng.randrange(100), AlertState.FIRING),
         "scores": lambda: score(rng.randrange(1000)).to_json(),
         "decisions": lambda: decision(rng.randrange(1000)),
+        "feedback": lambda: feedback(rng.randrange(1000)),
         "dead_letters": lambda: dead_letter(rng.randrange(1000)),
         "books": lambda: book(rng.randrange(1000)),
     }

@@ -102,6 +102,8 @@ def known_good(sender: Sender) -> None:
         sender.send("alerts", records.alert(number, AlertState.FIRING))
     sender.send("alerts", records.alert(0, AlertState.RESOLVED))
     sender.send("decisions", records.decision(0))
+    for label in records.labels():
+        sender.send("feedback", label)
     for number in range(N_LETTERS):
         sender.send("scores", records.score(number).to_json())
         sender.send("dead_letters", records.dead_letter(number))
@@ -223,7 +225,7 @@ def test_bad_records_are_in_quarantine_whole_and_with_their_reason(audited: Audi
         assert row["reason"].startswith(reason), (row["reason"], value)
         assert row["length"] == len(value or b"")
         if row["raw_encoding"] == "masked":
-            assert place[0] == PREFIX + "dead_letters"
+            assert place[0] in (PREFIX + "dead_letters", PREFIX + "feedback")
         else:
             raw = row["raw"]
             decoded = (
@@ -258,6 +260,10 @@ def test_no_file_of_the_warehouse_holds_a_dead_letters_bytes(audited: Audited) -
         assert not any(word in content for word in forbidden), path
         searched += 1
     assert searched > 50
+    assert audited.rows("SELECT has_note, count(*) AS n FROM feedback GROUP BY has_note ORDER BY has_note") == [
+        {"has_note": False, "n": 2},
+        {"has_note": True, "n": 3},
+    ]
     shown = audited.rows("SELECT DISTINCT masked_prefix, length, sha256 FROM dead_letters")
     assert [row["masked_prefix"] for row in shown] == ["aaaaa aaaaaaa, aaaaa@aaaaaaa.aaa, aaaa 0000 0000"]
 

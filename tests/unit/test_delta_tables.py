@@ -7,7 +7,17 @@ import pytest
 
 from schemas.alerts import AlertState
 from schemas.delta import DeltaTable, Wire, literal
-from schemas.delta_tables import ALERTS, BOOKS, DEAD_LETTERS, DECISIONS, SCORES, TABLES, TOPIC_TABLES, VERDICTS
+from schemas.delta_tables import (
+    ALERTS,
+    BOOKS,
+    DEAD_LETTERS,
+    DECISIONS,
+    FEEDBACK,
+    SCORES,
+    TABLES,
+    TOPIC_TABLES,
+    VERDICTS,
+)
 from schemas.topics import ALL_TOPICS
 from tests import audit_records as records
 
@@ -66,6 +76,7 @@ def test_every_topic_is_one_of_ours() -> None:
         (SCORES, records.score(0).to_json(), set()),
         (SCORES, records.score(3).to_json(), set()),
         (DECISIONS, records.decision(0), set()),
+        (FEEDBACK, orjson.dumps(orjson.loads(records.feedback(0)) | {"trace_id": None, "label": None}), {"note"}),
         (DEAD_LETTERS, records.dead_letter(0), {"payload_base64"}),
         (BOOKS, records.book(0, monitor="chat"), set()),
     ],
@@ -89,6 +100,7 @@ def test_a_persons_data_could_not_be_in_the_logs_statistics() -> None:
         indexed = set(table.properties["delta.dataSkippingStatsColumns"].split(","))
         assert not indexed & {
             "raw",
+            "source",
             "masked_prefix",
             "detail",
             "evidence",

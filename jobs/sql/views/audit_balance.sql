@@ -16,6 +16,7 @@ stored AS (
     UNION ALL SELECT kafka_topic, false FROM alerts
     UNION ALL SELECT kafka_topic, false FROM scores
     UNION ALL SELECT kafka_topic, false FROM decisions
+    UNION ALL SELECT kafka_topic, false FROM feedback
     UNION ALL SELECT kafka_topic, false FROM dead_letters
     UNION ALL SELECT kafka_topic, false FROM books
     UNION ALL SELECT kafka_topic, true FROM quarantine
