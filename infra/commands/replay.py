@@ -63,6 +63,7 @@ Examples:
   slacktide replay --rate 2000 --duration 5m         2,000 requests/s, live
   slacktide replay --rate 2000 --limit 1000000 --speed-up max --encoding otlp_json
   slacktide replay --arms control=50%,treatment=50% --model-version v1 --model-version v2@50%
+  slacktide replay --text --limit 10000              prompts and responses, for `submit ingest -- --text masked`
   slacktide replay --latency 3@40%+5m --dry-run      say what would be sent
 """
 
@@ -115,6 +116,8 @@ Examples:
     multiple=True,
     help="VERSION[@TIME]: requests have this model version, as v2@50%. Repeatable.",
 )
+@click.option("--text", is_flag=True, help="Send made-up prompts and responses, some with made-up personal data.")
+@click.option("--personal", "personal_share", type=SHARE, default=0.2, help="Share of prompts with some, with --text.")
 @click.option(
     "--drift",
     "drifts",

@@ -1,5 +1,6 @@
 """From a resolved plan to messages: serve, inject faults, encode, order. Same plan and start, same bytes."""
 
+import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +14,10 @@ from infra.replay.otlp_messages import encode_requests, span_encoder
 from infra.replay.plan import SECOND_NS
 from infra.replay.request_block import RequestBlock
 from infra.replay.resolved import ResolvedReplay
-from infra.replay.served import ARMS, FAULTS, IDS, USERS, random_stream, served_blocks
+from infra.replay.served import ARMS, FAULTS, IDS, TEXTS, USERS, random_stream, served_blocks
 from infra.replay.service_model import resource_attributes
 from infra.replay.spans import SpanColumns, child_spans, request_spans
+from infra.replay.texts import add_texts
 
 DUPLICATE_DELAY_SECONDS = (1.0, 5.0)  # a retry of the exporter: well within what ingest remembers
 FLUSH_REQUESTS_PER_PARTITION = 16  # so many that they reach every partition of `requests`, which is keyed by trace
@@ -23,10 +25,11 @@ FLUSH_REQUESTS_PER_PARTITION = 16  # so many that they reach every partition of 
 
 @dataclass
 class Tally:
-    """What was generated so far: `requests` in all, and how many each drift touched."""
+    """What was generated so far: `requests` in all, how many each drift touched, personal values planted in texts."""
 
     requests: int = 0
     drifted: Counter[Drift] = field(default_factory=Counter)
+    planted: list[str] = field(default_factory=list)
 
 
 class Generator:
@@ -43,6 +46,7 @@ class Generator:
         self._arms = [
             arms.of_users(users, random_stream(resolved, ARMS, epoch)) for epoch, (arms, _) in enumerate(resolved.arms)
         ]
+        self._texts = random.Random(int(random_stream(resolved, TEXTS).integers(2**63)))
         self._encoder = span_encoder(resolved.plan.encoding, resource_attributes(resolved.constants))
 
     def messages(self) -> Iterator[Message]:
@@ -72,6 +76,8 @@ class Generator:
         if resolved.versions:
             versions, begins_ns = zip(*resolved.versions, strict=True)
             set_version(block, versions, begins_ns)
+        if resolved.plan.text:
+            self.tally.planted += add_texts(block, self._texts, resolved.plan.personal_share)
 
     def _drift(self, block: RequestBlock) -> None:
         for drift, at_ns in self.resolved.drifts:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from infra.replay.otlp_json import JsonEncoder
 from infra.replay.otlp_proto import ProtoEncoder
 from infra.replay.request_block import RequestBlock
-from infra.replay.span_attributes import ATTRIBUTE_KEYS, LABEL_KEYS, OPERATION, OPERATION_KEY
+from infra.replay.span_attributes import ATTRIBUTE_KEYS, LABEL_KEYS, OPERATION, OPERATION_KEY, TEXT_KEYS
 from infra.replay.spans import SpanColumns
 from schemas.semconv import LIST_KEYS
 
@@ -45,7 +45,7 @@ def encode_requests(encoder: SpanEncoder, columns: SpanColumns, block: RequestBl
     """Return each request's span, with every field of `block` under the attribute that carries it."""
     attributes = [encoder.texts(OPERATION_KEY, np.full(len(block), OPERATION))]
     for field, values in block.fields.items():
-        key = ATTRIBUTE_KEYS.get(field) or LABEL_KEYS[field]
+        key = ATTRIBUTE_KEYS.get(field) or LABEL_KEYS.get(field) or TEXT_KEYS[field]
         kind = values.dtype.kind
         if kind == "f":
             attributes.append(encoder.doubles(key, values))

@@ -92,7 +92,8 @@ def us_ssn(rng: random.Random) -> str:
 
 def uk_nino(rng: random.Random) -> str:
     """A national insurance number."""
-    number = f"{rng.choice(('AB', 'CE', 'HJ', 'PR', 'SL'))} {' '.join(_digits(rng, 2) for _ in range(3))} {rng.choice('ABCD')}"
+    pairs = " ".join(_digits(rng, 2) for _ in range(3))
+    number = f"{rng.choice(('AB', 'CE', 'HJ', 'PR', 'SL'))} {pairs} {rng.choice('ABCD')}"
     return number if rng.random() < 0.5 else number.replace(" ", "")
 
 
@@ -100,7 +101,7 @@ def german_tax_id(rng: random.Random) -> str:
     """A Steuer-ID, in its printed groups: of the first ten digits one is there twice and one is missing."""
     kept = rng.sample(string.digits, 9)
     while True:
-        body = kept + [rng.choice(kept)]
+        body = [*kept, rng.choice(kept)]
         rng.shuffle(body)
         number = "".join(body)
         number += mod_11_10.calc_check_digit(number)

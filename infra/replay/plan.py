@@ -46,6 +46,8 @@ class ReplayPlan:
     versions: tuple[ModelVersion, ...] = ()
     drifts: tuple[Drift, ...] = ()
     slowdowns: tuple[Slowdown, ...] = ()
+    text: bool = False
+    personal_share: float = 0.2
     shares: FaultShares = field(default_factory=FaultShares)
     late_by_seconds: float = 900.0
     flush_seconds: float | None = None

@@ -9,7 +9,7 @@ from infra.replay.request_block import Arrivals, RequestBlock
 from infra.replay.resolved import ResolvedReplay
 from infra.replay.service_model import ServiceModel
 
-MODEL, FAULTS, IDS, USERS, ARMS = range(5)  # the streams of random numbers
+MODEL, FAULTS, IDS, USERS, ARMS, TEXTS = range(6)  # the streams of random numbers
 
 
 def served_blocks(resolved: ResolvedReplay) -> Iterator[tuple[Arrivals, RequestBlock]]:

@@ -48,6 +48,11 @@ ATTRIBUTE_KEYS: MappingProxyType[str, str] = MappingProxyType(
     }
 )
 
+# What a request has where text is asked for (texts.py): column -> attribute.
+TEXT_KEYS: MappingProxyType[str, str] = MappingProxyType(
+    {"prompt": "gen_ai.input.messages", "response": "gen_ai.output.messages"}
+)
+
 # Labels that a request has on demand (labels.py): column -> attribute.
 LABEL_KEYS: MappingProxyType[str, str] = MappingProxyType(
     {

@@ -27,6 +27,8 @@ def plan_lines(resolved: ResolvedReplay) -> list[str]:
         lines.append(f"arms          {shown} of {plan.users:,} users from {rfc3339(begin_ms + at_ns // 1_000_000)}")
     for version, at_ns in resolved.versions:
         lines.append(f"version       {version.version} from {rfc3339(begin_ms + at_ns // 1_000_000)}")
+    if plan.text:
+        lines.append(f"text          made up, {plan.personal_share:.0%} of prompts with made-up personal data")
     shares = plan.shares
     lines.append(
         f"faults        {shares.duplicates:.2%} duplicates, {shares.malformed:.2%} malformed, {shares.late:.2%} late, "
