@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -237,3 +238,37 @@ def test_a_webhook_gets_each_transition_once_in_order_and_signed(broker: Broker,
         ("malformed_json", 3, "forward-pager"),
     ]
     assert secret not in forward.log.read_text()
+
+
+@pytest.mark.slow
+@NEEDS_ALERTMANAGER
+def test_a_storm_while_alertmanager_is_away_stays_on_kafka_and_then_arrives_whole(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """Ten thousand series at once. Reading ahead is bounded, so what waits costs Kafka's disk and not our memory."""
+    prefix, count = "forward-storm-", 10_000
+    broker.create_topics([ALERTS, DEAD_LETTERS], prefix=prefix)
+    alertmanager = Alertmanager(tmp_path)
+    targets = f"targets: [{{name: am, kind: alertmanager, url: '{alertmanager.url}'}}]\n"
+    forward = Forward(broker, prefix, targets, tmp_path, {})
+    forward.start()
+    try:
+        send(broker, prefix, [alert(-1)])
+        forward.wait_until(lambda: "trying again until it does" in forward.log.read_text())
+        process = psutil.Process(forward.process.pid)
+        before_mb = process.memory_info().rss / 2**20
+        for _ in range(10):  # 10,000 series, ten transitions each: more than is fetched ahead
+            send(broker, prefix, [alert(number) for number in range(count)])
+        time.sleep(5)
+        waiting_mb = process.memory_info().rss / 2**20
+        began = time.monotonic()
+        alertmanager.start()
+        forward.wait_until(lambda: committed(broker, prefix, "am") == 10 * count + 1, timeout_seconds=200)
+        print(f"memory {before_mb:.0f} -> {waiting_mb:.0f} -> {process.memory_info().rss / 2**20:.0f} MB;")
+        print(f"{10 * count} transitions in {time.monotonic() - began:.1f} s")
+        assert waiting_mb - before_mb < 32
+        assert len(alertmanager.alerts()) == count + 1
+        assert forward.end() == 0
+    finally:
+        forward.process.kill()
+        alertmanager.stop()
