@@ -29,6 +29,7 @@ print(len(names))
 """
 VALIDATE = """
 examples = {"drift": ["--monitors", "monitors.yaml"], "experiment": ["--experiments", "experiments.yaml"]}
+examples["score"] = ["--scorers", "scorers.yaml"]
 for job, arguments in ({"ingest": [], "alert": []} | examples).items():
     importlib.import_module("jobs." + job).validate(["--bootstrap-servers", "kafka:9092", *arguments])
     print(job)
@@ -51,7 +52,7 @@ def test_every_job_accepts_the_examples_from_the_zip_alone(tmp_path: Path) -> No
     dist.build(tmp_path)
     home = tmp_path / f"slacktide-{dist.version()}"
     archive = home / f"slacktide-jobs-{dist.version()}.zip"
-    assert from_the_zip(VALIDATE, archive, home).split() == ["ingest", "alert", "drift", "experiment"]
+    assert from_the_zip(VALIDATE, archive, home).split() == ["ingest", "alert", "drift", "experiment", "score"]
 
 
 def test_the_zip_holds_code_and_data_and_nothing_compiled(tmp_path: Path) -> None:
@@ -75,8 +76,8 @@ def test_the_archive_has_zip_examples_and_the_lines_to_run(tmp_path: Path) -> No
     with tarfile.open(dist.build(tmp_path)) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {f"slacktide-jobs-{number}.zip", "RUN.md", "constraints.txt", "kafka.yaml"} <= names
-    assert {"monitors.yaml", "experiments.yaml"} <= names
+    assert {"monitors.yaml", "experiments.yaml", "scorers.yaml"} <= names
     run = (tmp_path / f"slacktide-{number}" / "RUN.md").read_text()
     assert "VERSION" not in run
-    for job in ("ingest", "drift", "experiment", "alert"):
+    for job in ("ingest", "drift", "experiment", "score", "alert"):
         assert f"flink run -d -m JOBMANAGER -pym jobs.{job} -pyfs slacktide-jobs-{number}.zip" in run
