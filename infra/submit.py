@@ -21,7 +21,7 @@ from infra.process import last_words
 from infra.service import Service, load_services
 from infra.stack import Stack
 
-FLINK_JOBS = ("ingest", "drift", "experiment", "alert")
+FLINK_JOBS = ("ingest", "ingest-metrics", "score", "drift", "experiment", "slo", "alert")
 SPARK_JOBS = ("audit",)
 JOBS = FLINK_JOBS + SPARK_JOBS
 # A driver that lives this long has read its configuration and opened its tables.
@@ -37,6 +37,11 @@ class JobRequest:
     jobmanager: str
     kafka_config: Path | None = None
     args: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def module(self) -> str:
+        """The module that holds the job."""
+        return f"jobs.{self.job.replace('-', '_')}"
 
     @property
     def argv(self) -> list[str]:
@@ -70,9 +75,9 @@ def _value_of(option: str, args: Sequence[str]) -> str:
 def validate(request: JobRequest) -> None:
     """Check a job's configuration in this process. Raises ConfigurationError; SystemExit for unknown options."""
     try:
-        module = importlib.import_module(f"jobs.{request.job}")
+        module = importlib.import_module(request.module)
     except ModuleNotFoundError as error:
-        if error.name == f"jobs.{request.job}":
+        if error.name == request.module:
             raise StackError(f"job {request.job} is not part of this version", f"Jobs: {', '.join(JOBS)}") from None
         raise
     module.validate(request.argv)
@@ -146,7 +151,7 @@ def audit_service(request: JobRequest, stack: Stack, folder: Path) -> Service:
     name = request.name.removeprefix("slacktide-")
     return Service(
         name=name,
-        argv=(sys.executable, "-P", "-m", f"jobs.{request.job}", *request.argv),
+        argv=(sys.executable, "-P", "-m", request.module, *request.argv),
         log=stack.run / "spark" / f"{name}.log",
         run=stack.run,
         folder=folder,

@@ -19,9 +19,12 @@ EXAMPLES = """
 \b
 Examples:
   slacktide submit ingest
+  slacktide submit ingest-metrics
   slacktide submit drift --monitors monitors.yaml
   slacktide submit drift --monitors monitors.yaml --resume
   slacktide submit experiment --experiments experiments.yaml
+  slacktide submit score --scorers scorers.yaml
+  slacktide submit slo --slos slos.yaml
   slacktide submit alert --parallelism 2
   slacktide submit audit --model-card cards/chat.json
   slacktide submit drift --monitors monitors.yaml --jobmanager flink.example:8081 \\
@@ -55,7 +58,8 @@ What `submit` doesn't know is the job's own option; `slacktide submit JOB -- --h
 @click.option("--jarfile", type=click.Path(dir_okay=False), help="Kafka connector, where the cluster's lib/ has none.")
 @click.option("--dry-run", is_flag=True, help="Check the configuration and print the `flink run` line; submit nothing.")
 def command(job: str, job_arguments: tuple[str, ...], state: Path, dry_run: bool, **options: Any) -> None:
-    """Check the configuration of JOB (ingest, drift, experiment, alert or audit) and start it.
+    """Check the configuration of JOB (ingest, ingest-metrics, score, drift, experiment, slo, alert or audit) and
+    start it.
 
     Flink jobs go to the embedded cluster or to --jobmanager; audit is a local Spark driver that the stack's supervisor
     looks after. A configuration that is wrong is refused before anything starts, with file, field and remedy.
@@ -98,7 +102,7 @@ def _submit(request: submit.JobRequest, state: Path, dry_run: bool, options: dic
     if options["resume"]:
         savepoint = submit.newest_checkpoint(home, request.name)
     submission = Submission(
-        job=f"jobs.{request.job}",
+        job=request.module,
         args=request.argv,
         savepoint=savepoint,
         allow_non_restored_state=options["allow_non_restored_state"],

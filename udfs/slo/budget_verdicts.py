@@ -85,7 +85,7 @@ def budget_verdicts(slo: Slo, labels: Sequence[str], end_ms: int, where: Standin
         | {"alert": slo.alert.evidence(f"{slo.name}-budget-exhausted", TICKET, 1)},
     )
     frame = slo.about("budget", where.bounds.end_ms - where.bounds.start_ms, slo.evaluate_ms)
-    verdict = measured_verdict(frame, labels, end_ms, measured, test="error_budget", method=slo.budgeting.method)
+    verdict = measured_verdict(frame, labels, end_ms, measured, test="error_budget", method=slo.budgeting.method.value)
     # A calendar period has an end that is not yet: the verdict is on what has passed of it.
     return [*verdicts, replace(verdict, window_start_ms=where.bounds.start_ms)]
 

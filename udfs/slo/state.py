@@ -81,3 +81,9 @@ def decode(data: bytes, slo: Slo) -> SloState:
     state = SloState(counts, *head)
     state.recent = tuple(recent)
     return state
+
+
+def instants(data: bytes) -> tuple[int, int]:
+    """Return (`last_end_ms`, `last_data_ms`) of the bytes of a state. Raises ValueError as `decode` does."""
+    head = _HEAD.unpack_from(unseal(data, _TAG, version=STATE_VERSION))
+    return head[1], head[2]

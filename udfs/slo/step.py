@@ -112,13 +112,3 @@ class SloSeries:
         if total or good:
             now.counts.add((now.open_end_ms - 1) // MINUTE_MS, good, total)
         now.open_end_ms, now.open_good, now.open_total = NEVER_MS, 0, 0
-
-
-def silent_after_ms(state: bytes, slo: Slo) -> int:
-    """Return up to which slice end (epoch milliseconds) a series without events still speaks."""
-    return decode(state, slo).last_data_ms + slo.quiet_ms
-
-
-def forget_after_ms(state: bytes, slo: Slo) -> int:
-    """Return from when on (epoch milliseconds) nothing of a series without events is left to know."""
-    return decode(state, slo).last_data_ms + max(slo.period.length_ms, slo.quiet_ms)

@@ -1,0 +1,192 @@
+"""The SLO job on a real broker and cluster, stopped and resumed half way: verdicts as the pure machine's, once."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+import yaml
+from confluent_kafka import Producer
+
+from infra.broker import Broker
+from infra.flink_cluster import FlinkCluster
+from infra.follow import follow
+from infra.paths import CONF
+from jobs.kafka_client import KafkaClient
+from jobs.slos import load_slos
+from schemas.books import drift_open
+from schemas.model_card import CARDS_FOLDER
+from tests.slo_oracle import Expected, TopicRecord, expected
+
+pytestmark = pytest.mark.engine
+PREFIX = "slo-test-"
+SLICE_MS, SLICES, PER_SLICE, BOUND_MS = 30_000, 60, 120, 10_000
+START_MS = (int(time.time() * 1000) // 300_000 - 8) * 300_000
+# From here on model m2 is silent, and m1 slow and failing.
+SILENT, SLOW = 24, 34
+POISON = [b"\xff\xfe garbage", b"", None, b"[]", b'{"event_time_ms": -1}']
+
+
+def request(rng: np.random.Generator, at_slice: int) -> dict[str, Any]:
+    """One request of a slice, without its time."""
+    slow = at_slice >= SLOW
+    body: dict[str, Any] = {
+        "service_name": "chat",
+        "model": "m2" if rng.random() < 0.3 and at_slice < SILENT else "m1",
+        "is_error": bool(rng.random() < (0.6 if slow else 0.002)),
+        "is_streaming": bool(rng.random() < 0.9),
+        "time_to_first_token_seconds": float(rng.gamma(4, 0.3 if slow else 0.08)),
+        "end_to_end_seconds": float(rng.gamma(4, 0.5)),
+        "input_tokens": int(rng.integers(10, 2000)),
+        "kv_cache_hit_ratio": float(rng.random()),
+    }
+    if rng.random() < 0.02:
+        del body["time_to_first_token_seconds"]
+    return body
+
+
+def stream(partition: int, first: int, stop: int) -> Iterator[bytes | None]:
+    """One partition's records of some slices: ordered but for some jitter and stragglers, and with poison."""
+    rng = np.random.default_rng([partition, first])
+    for number in range(first * PER_SLICE, stop * PER_SLICE):
+        at_ms = START_MS + number * SLICE_MS // PER_SLICE + int(rng.integers(0, 4000))
+        if rng.random() < 0.01:
+            at_ms -= int(rng.integers(10_000, 90_000))
+        yield orjson.dumps({"event_time_ms": at_ms} | request(rng, (at_ms - START_MS) // SLICE_MS))
+        if number % 1000 == 700:
+            yield POISON[number // 1000 % len(POISON)]
+
+
+def send(broker: Broker, first: int, stop: int) -> list[TopicRecord]:
+    """Send the records of some slices to both partitions and return them as a reader gets them."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5})
+    records: list[TopicRecord] = []
+
+    def keep(error: object, message: Any) -> None:
+        assert error is None
+        records.append(TopicRecord(message.partition(), message.offset(), message.timestamp()[1], message.value()))
+
+    for partition in (0, 1):
+        for value in stream(partition, first, stop):
+            producer.produce(PREFIX + "requests", value, partition=partition, on_delivery=keep)
+            producer.poll(0)
+    assert producer.flush(30) == 0
+    return sorted(records, key=lambda record: (record.partition, record.offset))
+
+
+@dataclass
+class Outcome:
+    """What the job wrote, beside what it had to write."""
+
+    expected: Expected
+    verdicts: list[tuple[bytes, bytes]]
+    letters: list[dict[str, Any]]
+    books: Counter[str]
+    state: str = ""
+
+    @property
+    def is_through(self) -> bool:
+        return (
+            len(self.verdicts) >= len(self.expected.verdicts)
+            and len(self.letters) >= len(self.expected.dead_letters)
+            and self.books == self.expected.books
+        )
+
+
+def read(broker: Broker, wanted: Expected) -> Outcome:
+    kafka = KafkaClient(broker.bootstrap_servers)
+    verdicts = [(m.key(), m.value()) for m in follow(kafka, PREFIX + "verdicts", to_end=True)]
+    letters = [orjson.loads(m.value()) for m in follow(kafka, PREFIX + "dead_letters", to_end=True)]
+    books: Counter[str] = Counter()
+    for message in follow(kafka, PREFIX + "books", to_end=True):
+        entry = orjson.loads(message.value())
+        assert (entry["job"], entry["monitor"]) == ("slo", None)
+        books[entry["kind"]] += entry["count"]
+    return Outcome(wanted, verdicts, letters, books)
+
+
+def wait_for(broker: Broker, wanted: Expected, timeout_seconds: float) -> Outcome:
+    deadline = time.monotonic() + timeout_seconds
+    while not (outcome := read(broker, wanted)).is_through and time.monotonic() < deadline:
+        time.sleep(1)
+    return outcome
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped SLOs, one of them by service alone: two groups of series."""
+    documents = list(yaml.safe_load_all((CONF / "slos.yaml").read_text()))
+    for document in documents:
+        annotations = document["metadata"].get("annotations", {})
+        annotations.pop("slacktide.dev/model-card", None)
+        if document["metadata"]["name"] == "latency-for-its-size":
+            annotations["slacktide.dev/group-by"] = "service_name"
+    path = tmp_path_factory.mktemp("slos") / "slos.yaml"
+    path.write_text(yaml.safe_dump_all(documents))
+    return path
+
+
+@pytest.fixture(scope="module")
+def live(broker: Broker, flink: FlinkCluster, file: Path) -> Outcome:
+    """The job on two tasks, stopped while half of its slices are through, and gone on."""
+    broker.create_topics(prefix=PREFIX)
+    card = CARDS_FOLDER / "azure_llm_conversation_2023.json"
+    slos = load_slos(file, card)
+    arguments = ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX, "--slos", str(file),
+                 "--model-card", str(card), "--checkpoint-interval-seconds", "1", "--idle-timeout-seconds", "600",
+                 "--parallelism", "2"]  # fmt: skip
+    records = send(broker, 0, SLICES // 2)
+    job = flink.run("jobs.slo", arguments)
+    half = expected(records, slos, BOUND_MS)
+    assert len(wait_for(broker, half, 120).verdicts) == len(half.verdicts)
+    savepoint = flink.savepoint_and_stop(job)
+    records = sorted(records + send(broker, SLICES // 2, SLICES), key=lambda r: (r.partition, r.offset))
+    job = flink.run("jobs.slo", arguments, savepoint)
+    outcome = wait_for(broker, expected(records, slos, BOUND_MS), 120)
+    outcome.state = flink.state(job)
+    flink.cancel(job)
+    return outcome
+
+
+def of(live: Outcome, feature: str, model: str = "m1") -> list[dict[str, Any]]:
+    found = [orjson.loads(value) for _, value in live.verdicts]
+    chosen = [body for body in found if body["feature"] == feature and body["series"].get("model", model) == model]
+    return sorted(chosen, key=lambda body: body["window_end"])
+
+
+def test_every_verdict_is_that_of_the_pure_machine_once(live: Outcome) -> None:
+    wanted = Counter((verdict.series_key.encode(), verdict.to_json()) for verdict in live.expected.verdicts)
+    assert Counter(live.verdicts) == wanted
+    assert len(wanted) > 600
+    assert live.state == "RUNNING"
+
+
+def test_a_slow_service_is_found_by_window_and_by_burn_rate(live: Outcome) -> None:
+    windows = [body["drifted"] for body in of(live, "sli(ttft-p95)")]
+    assert not any(windows[: SLOW - 1])
+    assert all(windows[SLOW + 2 : SLICES - 2])
+    assert of(live, "burn_page(availability)")[-1]["drifted"] is True
+    budget = of(live, "budget(ttft-under-800ms)")[-1]
+    assert budget["drifted"] is True
+    assert budget["evidence"]["budget_remaining"] < 0
+
+
+def test_a_silent_series_says_no_data(live: Outcome) -> None:
+    statuses = [body["status"] for body in of(live, "sli(ttft-p95)", "m2")]
+    assert statuses[: SILENT - 2] == ["ok"] * (SILENT - 2)
+    assert set(statuses[SILENT + 1 :]) == {"no_data"}
+    assert len(statuses) > SILENT + 20
+
+
+def test_what_is_lost_is_in_the_dead_letters_once_and_the_books_balance(live: Outcome) -> None:
+    found = {(letter["partition"], letter["offset"]): letter["reason"] for letter in live.letters}
+    assert found == live.expected.dead_letters
+    assert len(found) == len(live.letters)
+    assert set(found.values()) >= {"late", "malformed_json", "no_value", "bad_time"}
+    assert live.books == live.expected.books
+    assert drift_open(live.books) >= 0
