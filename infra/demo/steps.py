@@ -76,7 +76,7 @@ def submit_jobs(demo: Demo) -> None:
         request = submit.JobRequest(job, servers, jobmanager, args=args)
         submit.validate(request)
         say(f"flink run {job}")
-        submission = Submission(job=f"jobs.{job}", args=request.argv)
+        submission = Submission(job=request.module, args=request.argv)
         job_id = submit.submit_to_flink(request, stack.flink.home, submission)
         stack.flink.wait_processing(job_id, timeout_seconds=JOB_START_SECONDS)
 
