@@ -1,6 +1,6 @@
 # Every target does all set-up it needs by itself. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup up down run test test-all check test-fast bench dist clean
+.PHONY: help setup up down run test test-all check test-fast bench bench-alerts dist clean
 SHELL := bash
 BIN := .venv/bin
 PACKAGES := .venv/.installed
@@ -41,6 +41,9 @@ bench: setup ## Measure against peers and limits; fails when a goal is missed
 	@failed=0; for file in tests/bench/bench_*.py; do \
 	  $(BIN)/python -m tests.bench.$$(basename $$file .py) || { echo "FAILED: $$file"; failed=1; }; \
 	done; exit $$failed
+
+bench-alerts: setup ## Count false alarms, static thresholds against ours; NAB=DIR takes labelled series as well
+	@$(BIN)/slacktide backtest-alerts $(if $(NAB),--nab $(NAB))
 
 dist: setup ## Build dist/: the zip for `flink run -pyfs`, entry points, examples, RUN.md
 	@$(BIN)/python -m infra.dist

@@ -17,6 +17,7 @@ COMMANDS = {
     "replay": ("infra.commands.replay", "Send a recorded trace as OTLP messages to Kafka."),
     "reference": ("infra.commands.reference", "Build and show the reference profiles that drift is judged against."),
     "monitors": ("infra.commands.monitors", "Check, explain and backtest a file of monitors."),
+    "backtest-alerts": ("infra.commands.backtest_alerts", "Count false alarms of static thresholds and of ours."),
     "thresholds": ("infra.commands.thresholds", "Compute and keep what a false-alarm budget asks of each feature."),
     "alerts": ("infra.commands.alerts", "Show alerts as they fire and resolve."),
     "forward": ("infra.commands.forward", "Deliver alerts to Alertmanager and webhooks."),

@@ -24,7 +24,7 @@ from udfs.signals.embedding_decay import DecayPolicy, EmbeddingDecay
 from udfs.signals.follow import Follower
 from udfs.signals.joint_confidence import JointConfidence, JointPolicy
 from udfs.signals.seasonal_band import BandPolicy, Spread
-from udfs.signals.seasonal_threshold import Figure, SeasonalPolicy, SeasonalThreshold, WrongSide
+from udfs.signals.seasonal_threshold import Figure, Scale, SeasonalPolicy, SeasonalThreshold, WrongSide
 from udfs.signals.time_sensitive import TimeSensitive, TimeSensitivePolicy
 
 
@@ -68,6 +68,7 @@ SIGNALS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
         "feature": (text, REQUIRED),
         "figure": (one_of(get_args(Figure)), _SEASONAL.figure),
         "wrong_side": (one_of(get_args(WrongSide)), _SEASONAL.wrong_side),
+        "scale": (one_of(get_args(Scale)), _SEASONAL.scale),
         "enter_spreads": (finite_number, _SEASONAL.enter_spreads),
         "leave_spreads": (finite_number, _SEASONAL.leave_spreads),
         "relearn_after_seconds": (finite_number, _SEASONAL.relearn_after_seconds),
@@ -79,6 +80,7 @@ SIGNALS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
         "embedding_field": (optional(text), None),
         "feedback_score": (optional(text), None),
         "threshold": (strictly_between_0_and_1, 0.5),
+        "labelled_false_alarms_per_window": (optional(finite_number), None),
     },
 }
 

@@ -157,6 +157,20 @@ def test_warm_up_gaps_nan_and_unjudged_windows_are_never_a_pass():
     assert (said[0].status, said[0].evidence["windows_learnt"]) == ("insufficient_data", 0)
 
 
+def test_on_the_log_scale_all_are_factors_and_zero_is_below_everything():
+    figures = np.exp(np.random.default_rng(8).normal(3.0, 0.1, 40)).tolist()
+    band = replace(FLAT, min_relative_spread=0.0)
+    said, _ = follow([*figures, 0.0], SeasonalPolicy(scale="log", wrong_side="both", band=band))
+    spread = median_abs_deviation(np.log(figures), scale="normal")
+    last = said[-1]
+    assert last.evidence["expected"] == pytest.approx(np.exp(np.median(np.log(figures))), rel=1e-12)
+    assert last.threshold == pytest.approx(last.evidence["expected"] * np.exp(-4 * spread), rel=1e-12)
+    assert (last.drifted, last.statistic) == (True, 0.0)
+    assert all(math.isfinite(edge) for edge in last.evidence["band"])
+    constant, _ = follow([5.0] * 20, SeasonalPolicy(scale="log", band=FLAT))
+    assert constant[-1].threshold == pytest.approx(5.0 * math.exp(4 * 0.01), rel=1e-12)
+
+
 def test_a_constant_figure_has_a_band_of_its_least_spread():
     said, _ = follow([5.0] * 20 + [5.1, 5.3], SeasonalPolicy(band=FLAT))
     assert [v.drifted for v in said[-3:]] == [False, False, True]  # 4 spreads of 1 % are 0.2
@@ -232,6 +246,7 @@ def test_the_file_gives_the_policy_and_its_faults_are_named():
         {"leave_spreads": 9},
         {"wrong_side": "left"},
         {"spread": "sd"},
+        {"scale": "square"},
         {"p90_gate": "yes"},
         {"p90_gate": True, "wrong_side": "below"},
         {"relearn_after_seconds": 0},

@@ -45,9 +45,10 @@ FEWEST_SLOTS_FOR_TREND = 6
 class BandPolicy:
     """How a band is learnt. All ours; docs/signals.md says why.
 
-    `period_seconds` None means no season. `periods` are how many past periods are kept, `min_periods` how many a place
-    in the period must have had. `residual_windows` is the memory of level and spread; below `min_windows` of them there
-    is no band. After `max_gap_seconds` without a figure they start anew; the season stays.
+    All figures are on the scale that the threshold gives. `period_seconds` None means no season. `periods` are how many
+    past periods are kept, `min_periods` how many a place in the period must have had. `residual_windows` is the memory
+    of level and spread; below `min_windows` of them there is no band. After `max_gap_seconds` without a figure they
+    start anew; the season stays.
     """
 
     period_seconds: float | None = 7 * 86_400.0

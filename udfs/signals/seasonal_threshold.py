@@ -39,13 +39,18 @@ from udfs.signals.signal_verdict import policy_digest, signal_verdict
 
 TEST = "dynamic_threshold"
 MOST_FIGURE = 1e300  # beyond it, differences of figures would leave float64
+MOST_LOG = math.log(MOST_FIGURE)
 Figure = Literal["statistic", "n_window"]
+Scale = Literal["linear", "log"]
 WrongSide = Literal["above", "below", "both"]
 
 
 @dataclass(frozen=True, slots=True)
 class SeasonalPolicy:
     """What is a breach. `figure` `n_window` follows the number of usable values instead: it falls when traffic does.
+
+    On the `log` scale season, trend and spread are factors: for what swings by a share of itself, as traffic does. A
+    spread of 0.1 is then 10 %, and a figure of 0 or less is as far below as can be.
 
     All ours. At 4 spreads a normal figure is outside once in 16,000 windows a side; with real tails, the rule of some
     windows in a row (docs/alerts.md) does the rest.
@@ -55,6 +60,7 @@ class SeasonalPolicy:
     leave_spreads: float = 2.5
     wrong_side: WrongSide = "above"
     figure: Figure = "statistic"
+    scale: Scale = "linear"
     relearn_after_seconds: float = 86_400.0
     p90_gate: bool = False
     band: BandPolicy = field(default_factory=BandPolicy)
@@ -73,6 +79,7 @@ class _Judged:
     """One figure against its band: `in_breach` before it, `breaches` with it."""
 
     figure: float
+    scaled: float
     band: Band
     in_breach: bool
     breaches: bool
@@ -86,6 +93,14 @@ class SeasonalThreshold:
     monitor: str
     feature: str
     policy: SeasonalPolicy
+
+    @property
+    def _band(self) -> BandPolicy:
+        """On the log scale a share is a distance."""
+        band = self.policy.band
+        if self.policy.scale == "linear":
+            return band
+        return replace(band, min_spread=max(band.min_spread, band.min_relative_spread), min_relative_spread=0.0)
 
     @property
     def name(self) -> str:
@@ -124,18 +139,19 @@ class SeasonalThreshold:
         relearns = before.breach_since_ms is not None and (
             verdict.window_end_ms - before.breach_since_ms >= self.policy.relearn_after_seconds * 1000
         )
-        known = without_stale(relearnt(before.band) if relearns else before.band, at_ms, self.policy.band)
-        band = band_at(known, at_ms, self.policy.band)
+        policy = self._band
+        known = without_stale(relearnt(before.band) if relearns else before.band, at_ms, policy)
+        band, scaled = band_at(known, at_ms, policy), self._scaled(figure)
         if band is None:
             evidence = self._warming_up(known, at_ms) | {"figure": figure}
-            after = replace(after, band=learnt(known, at_ms, figure, self.policy.band), breach_since_ms=None)
+            after = replace(after, band=learnt(known, at_ms, scaled, policy), breach_since_ms=None)
             return after, self._unjudged(verdict, Status.INSUFFICIENT_DATA, evidence)
         judged = self._judged(band, figure, in_breach and not relearns, before.gate.threshold)
         since = before.breach_since_ms if judged.in_breach else verdict.window_end_ms
         teach = set_aside if judged.breaches else learnt
         after = replace(
             after,
-            band=teach(known, at_ms, figure, self.policy.band),
+            band=teach(known, at_ms, scaled, policy),
             breach_since_ms=since if judged.breaches else None,
         )
         evidence = self._evidence(judged) | {
@@ -153,6 +169,14 @@ class SeasonalThreshold:
         found = verdict.statistic if verdict.status == Status.OK else None
         return found if found is not None and abs(found) < MOST_FIGURE else None
 
+    def _scaled(self, figure: float) -> float:
+        if self.policy.scale == "linear":
+            return figure
+        return math.log(max(figure, 1 / MOST_FIGURE))
+
+    def _unscaled(self, scaled: float) -> float:
+        return scaled if self.policy.scale == "linear" else math.exp(max(-MOST_LOG, min(MOST_LOG, scaled)))
+
     def _gate(self, before: SeasonalState, verdict: Verdict, figure: float) -> DynamicThreshold:
         """The gate after this window: of each hour the first figure counts."""
         hour = verdict.window_end_ms // HOUR_MS
@@ -162,14 +186,15 @@ class SeasonalThreshold:
         return before.gate.after(hour, figure, DynamicThresholdPolicy())
 
     def _judged(self, band: Band, figure: float, in_breach: bool, gate: float | None) -> _Judged:
-        z = band.z(figure)
+        scaled = self._scaled(figure)
+        z = band.z(scaled)
         wrong = {"above": z, "below": -z, "both": abs(z)}[self.policy.wrong_side]
         if in_breach:
             breaches = wrong > self.policy.leave_spreads
         else:
             is_held_back = self.policy.p90_gate and gate is not None and figure <= gate
             breaches = wrong > self.policy.enter_spreads and not is_held_back
-        return _Judged(figure, band, in_breach, breaches, gate)
+        return _Judged(figure, scaled, band, in_breach, breaches, gate)
 
     def _warming_up(self, state: BandState, at_ms: int) -> dict[str, Any]:
         knows_season = season_at(state, at_ms, self.policy.band) is not None
@@ -185,14 +210,17 @@ class SeasonalThreshold:
         return None if band.period_seconds is None else math.floor(at_ms / (band.slot_seconds * 1000)) % band.slots
 
     def _evidence(self, judged: _Judged) -> dict[str, Any]:
-        band, z, reach = judged.band, judged.band.z(judged.figure), self._reach(judged)
-        told = f"{abs(z):.3g} spreads {'above' if z > 0 else 'below'} the expected {band.expected:.6g}"
+        band, z, reach = judged.band, judged.band.z(judged.scaled), self._reach(judged)
+        expected = self._unscaled(band.expected)
+        edges = (band.expected - reach * band.lower_spread, band.expected + reach * band.upper_spread)
+        told = f"{abs(z):.3g} spreads {'above' if z > 0 else 'below'} the expected {expected:.6g}"
         held = "still outside" if judged.in_breach else "more than"
         evidence = {
             "figure": judged.figure,
-            "expected": band.expected,
-            "band": [band.expected - reach * band.lower_spread, band.expected + reach * band.upper_spread],
+            "expected": expected,
+            "band": [self._unscaled(edge) for edge in edges],
             "z": z,
+            "scale": self.policy.scale,
             "season": None if self.policy.band.period_seconds is None else band.season,
             "level": band.level,
             "spread": band.upper_spread if z > 0 else band.lower_spread,
@@ -213,7 +241,7 @@ class SeasonalThreshold:
             n_window=source.n_window,
             n_window_null=source.n_window_null,
             n_infinite=source.n_infinite,
-            effect=judged.figure - judged.band.expected,
+            effect=judged.figure - self._unscaled(judged.band.expected),
             evidence=evidence,
         )
         return self._said(source, measured, judged.breaches)
@@ -243,7 +271,7 @@ class SeasonalThreshold:
         band, reach = judged.band, self._reach(judged)
         is_above = self.policy.wrong_side == "above"
         if self.policy.wrong_side == "both":
-            is_above = judged.figure >= band.expected
+            is_above = judged.scaled >= band.expected
         if is_above:
-            return "above", band.expected + reach * band.upper_spread
-        return "below", band.expected - reach * band.lower_spread
+            return "above", self._unscaled(band.expected + reach * band.upper_spread)
+        return "below", self._unscaled(band.expected - reach * band.lower_spread)
