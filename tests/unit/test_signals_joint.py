@@ -143,6 +143,20 @@ def test_false_alarms_weigh_the_first_signal_down() -> None:
     assert (signal["feature"], signal["level"]) == ("tokens", 1.0)
 
 
+def test_what_people_called_false_goes_before_what_was_promised() -> None:
+    said = replace(drift(1, -4.0), evidence={"false_alarms_per_window": 0.001})
+    policy = replace(POLICY, labelled_false_alarms_per_window=0.1)
+    (verdict,) = followed([said, decay(1, 0.05), feedback(1, 0.2)], policy)
+    assert weights(verdict) == pytest.approx([0.20 / 0.80, 0.35 / 0.80, 0.25 / 0.80])
+    signal = verdict.evidence["signals"]["distribution"]
+    assert (signal["factor"], signal["false_alarms_per_window"]) == (pytest.approx(0.5), 0.1)
+    quiet = replace(POLICY, labelled_false_alarms_per_window=0.0)
+    (none,) = followed([said, decay(1, 0.05), feedback(1, 0.2)], quiet)
+    assert none.evidence["signals"]["distribution"]["factor"] == 1.0
+    with pytest.raises(ValueError, match="0 or more"):
+        replace(POLICY, labelled_false_alarms_per_window=-0.1)
+
+
 def test_embeddings_weigh_more_the_more_often_they_come() -> None:
     factors = []
     for updates in (0.0, 1.0, 24.0, 2880.0):

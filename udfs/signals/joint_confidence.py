@@ -45,7 +45,8 @@ class JointPolicy:
     `embedding_field` and `feedback_score` name the others; None where there is none. Base weights are published (spec
     D5). The rest is ours: `threshold` and `full_at` make 0.5 the limit (`signal_level`); `false_alarms_per_window` is
     what the first signal's verdicts have together where they don't say it themselves, by default one test at alpha
-    0.01, and `false_alarm_k` the rate at which it counts half; `embedding_updates_per_day` is u0, hourly windows;
+    0.01, and `false_alarm_k` the rate at which it counts half; `labelled_false_alarms_per_window` is what people called
+    false (view `false_alarm_ledger`), and goes before both; `embedding_updates_per_day` is u0, hourly windows;
     `feedback_delay_seconds` is h, a day.
     """
 
@@ -62,12 +63,15 @@ class JointPolicy:
     embedding_updates_per_day: float = 24.0
     feedback_delay_seconds: float = 86_400.0
     feedback_valid_seconds: float = 3600.0
+    labelled_false_alarms_per_window: float | None = None
 
     def __post_init__(self) -> None:
         if not self.features:
             raise ValueError("at least one signal must be named")
         if min(self.distribution_weight, self.embedding_weight, self.feedback_weight) <= 0:
             raise ValueError("base weights must be above 0")
+        if (self.labelled_false_alarms_per_window or 0.0) < 0:
+            raise ValueError("labelled_false_alarms_per_window must be 0 or more")
         if min(self.full_at, self.false_alarm_k, self.embedding_updates_per_day, self.feedback_delay_seconds) <= 0:
             raise ValueError(
                 "full_at, false_alarm_k, embedding_updates_per_day and feedback_delay_seconds must be above 0"
@@ -244,7 +248,9 @@ class JointConfidence:
         """How a signal's weight is adapted, and by what; 1 where it doesn't say."""
         policy, said = self.policy, [reading.adapts_by for reading in judged if reading.adapts_by is not None]
         if signal == DISTRIBUTION:
-            rate = max(0.0, sum(said)) if said else policy.false_alarms_per_window
+            promised = max(0.0, sum(said)) if said else policy.false_alarms_per_window
+            labelled = policy.labelled_false_alarms_per_window
+            rate = promised if labelled is None else labelled
             return policy.false_alarm_k / (policy.false_alarm_k + rate), rate
         if not said:
             return 1.0, None
