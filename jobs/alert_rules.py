@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from jobs.incident_rules import SECTIONS as INCIDENT_SECTIONS
+from jobs.incident_rules import incident_policy
 from jobs.kafka_client import ConfigurationError
 from udfs.alerts.generator_url import PLACEHOLDERS, unknown_placeholders
 from udfs.alerts.rule import AlertRule, AlertRules
+from udfs.alerts.rule_overrides import MAX_WINDOWS, SEVERITIES, is_severity, is_window_count
 
 DEFAULTS = "alert_rules.yaml"
-SEVERITIES = ("critical", "warning", "info", "page", "ticket")
-# Every window in a row is evidence in the state and in the alert; a hundred keeps both small.
-MAX_WINDOWS = 100
 
 _ANNOTATION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
@@ -40,12 +40,16 @@ def _is_name(found: object) -> bool:
     return isinstance(found, str) and bool(found.strip())
 
 
-def _is_window_count(found: object) -> bool:
-    return isinstance(found, int) and not isinstance(found, bool) and 1 <= found <= MAX_WINDOWS
-
-
 def _is_positive(found: object) -> bool:
     return isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found) and found > 0
+
+
+def _is_number_from_zero(found: object) -> bool:
+    return _is_positive(found) or (found == 0 and not isinstance(found, bool))
+
+
+def _is_flap_count(found: object) -> bool:
+    return found == 0 or (is_window_count(found) and found != 1)
 
 
 def _is_web_address_or_empty(found: object) -> bool:
@@ -71,10 +75,10 @@ def _is_annotations(found: object) -> bool:
     )
 
 
-_WINDOWS = _Field(_is_window_count, f"Give a whole number from 1 to {MAX_WINDOWS}")
+_WINDOWS = _Field(is_window_count, f"Give a whole number from 1 to {MAX_WINDOWS}")
 _RULE_FIELDS = {
     "alertname": _Field(_is_name, "Give a name such as FeatureDrift"),
-    "severity": _Field(lambda found: found in SEVERITIES, f"Choose one of {', '.join(SEVERITIES)}"),
+    "severity": _Field(is_severity, f"Choose one of {', '.join(SEVERITIES)}"),
     "owner": _Field(_is_text, 'Give a text; "" for none'),
     "runbook_url": _Field(_is_web_address_or_empty, 'Give an http(s) address; "" for none'),
     "firing_after_windows": _WINDOWS,
@@ -84,13 +88,19 @@ _RULE_FIELDS = {
         _is_url_template,
         f"Give an address with a scheme; in braces only {', '.join(sorted(PLACEHOLDERS))} may stand",
     ),
+    "keep_firing_seconds": _Field(_is_number_from_zero, "Give a number of seconds, 0 for none"),
+    "flap_firings": _Field(_is_flap_count, f"Give a whole number from 2 to {MAX_WINDOWS}; 0 to damp nothing"),
+    "flap_within_seconds": _Field(_is_positive, "Give a number of seconds above 0"),
+    "flap_quiet_seconds": _Field(_is_positive, "Give a number of seconds above 0"),
+    "publish_pending": _Field(lambda found: isinstance(found, bool), "Write true or false"),
+    "never_suppress": _Field(lambda found: isinstance(found, bool), "Write true or false"),
     "annotations": _Field(_is_annotations, "Write `name: text`, names of letters, digits and _"),
 }
 _JOB_FIELDS = {
     "max_clock_skew_seconds": _Field(_is_positive, "Give a number of seconds above 0"),
     "forget_series_after_days": _Field(_is_positive, "Give a number of days above 0"),
 }
-_SECTIONS = (*_JOB_FIELDS, "default", "monitors")
+_SECTIONS = (*_JOB_FIELDS, "default", "monitors", *INCIDENT_SECTIONS)
 
 
 def load_alert_rules(path: str | None = None) -> AlertRules:
@@ -99,12 +109,16 @@ def load_alert_rules(path: str | None = None) -> AlertRules:
     Raises ConfigurationError naming file, field and remedy: no file, not YAML, a key twice, an unknown field, a value
     out of range.
     """
-    defaults = _checked(DEFAULTS, _parsed(DEFAULTS, files("jobs").joinpath(DEFAULTS).read_text()))
-    own = {} if path is None else _checked(path, _parsed(path, _read(path)))
+    committed = _parsed(DEFAULTS, files("jobs").joinpath(DEFAULTS).read_text())
+    given = {} if path is None else _parsed(path, _read(path))
+    defaults = _checked(DEFAULTS, committed)
+    own = {} if path is None else _checked(path, given)
+    incidents = incident_policy(DEFAULTS, committed)
     default = defaults["default"] | own.get("default", {})
     return AlertRules(
         default=AlertRule(**default),
         monitors={name: AlertRule(**(default | rule)) for name, rule in own.get("monitors", {}).items()},
+        incidents=incidents if path is None else incident_policy(path, given, incidents),
         **{name: own.get(name, defaults[name]) for name in _JOB_FIELDS},
     )
 

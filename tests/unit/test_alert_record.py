@@ -69,7 +69,7 @@ def test_fits_our_schema_and_alertmanagers(alert: Alert) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        {"state": "pending"},
+        {"state": "inactive"},
         {"fingerprint": "xyz"},
         {"labels": {"alertname": "A", "monitor": "m", "feature": "f", "severity": "s", "a-b": "x"}},
         {"labels": {"alertname": "A", "monitor": "m", "feature": "f", "severity": ""}},

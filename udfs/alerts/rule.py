@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from udfs.alerts.incident_policy import IncidentPolicy
+
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
@@ -42,13 +44,14 @@ class AlertRules:
 
     A monitor that `monitors` does not name has the `default` rule. A verdict whose window ends more than
     `max_clock_skew_seconds` after its Kafka timestamp is refused. State of a series without a verdict for
-    `forget_series_after_days` is dropped.
+    `forget_series_after_days` is dropped. `incidents` is the policy of the second stage.
     """
 
     default: AlertRule
     max_clock_skew_seconds: float
     forget_series_after_days: float
     monitors: Mapping[str, AlertRule] = field(default_factory=dict)
+    incidents: IncidentPolicy = field(default_factory=IncidentPolicy)
 
     def for_monitor(self, monitor: str) -> AlertRule:
         """The rule of `monitor`."""
