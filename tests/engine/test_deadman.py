@@ -44,8 +44,9 @@ def limits(tmp_path: Path) -> Path:
 
 
 def named(alertmanager: Alertmanager) -> dict[str, dict[str, str]]:
-    """The labels of what Alertmanager holds, by alertname."""
-    return {alert["labels"]["alertname"]: alert["labels"] for alert in alertmanager.alerts()}
+    """The labels of what Alertmanager holds, by alertname; what other tests left on the cluster is not ours."""
+    held = [alert["labels"] for alert in alertmanager.alerts()]
+    return {labels["alertname"]: labels for labels in held if labels.get("flink_job", JOB) == JOB}
 
 
 def test_a_cancelled_job_and_then_a_killed_broker_arrive(
