@@ -18,6 +18,10 @@ _DIGIT = frozenset(b"0123456789")
 _LINK = frozenset(b".,-:/")  # between two digits or words these make one number or name of them
 
 
+PATTERN_BYTES = 8 << 20
+ALTERNATION_BYTES = 64 << 20  # of many patterns: beyond it RE2 begins its states anew, and is slower for a while
+
+
 class Finding(NamedTuple):
     """Personal data in a text: characters [start, end)."""
 
@@ -74,12 +78,22 @@ class Family:
 
 def family(*detectors: Detector) -> Family:
     """Return the detectors as one family."""
-    return Family(detectors, pattern(b"|".join(b"(?:" + each.pattern.pattern + b")" for each in detectors)))
+    return Family(detectors, alternation(detectors))
 
 
-def pattern(text: bytes) -> Any:
-    """Return a compiled RE2 pattern over folded bytes. Raises re2.error on what is no pattern."""
+def alternation(detectors: Iterable[Detector]) -> Any:
+    """Return the pattern that proposes something wherever any of the detectors does."""
+    forms = b"|".join(b"(?:" + each.pattern.pattern + b")" for each in detectors)
+    return pattern(forms, max_bytes=ALTERNATION_BYTES)
+
+
+def pattern(text: bytes, *, max_bytes: int = PATTERN_BYTES) -> Any:
+    """Return a compiled RE2 pattern over folded bytes, whose automaton grows to `max_bytes` as it meets texts.
+
+    Raises re2.error on what is no pattern.
+    """
     options = re2.Options()
+    options.max_mem = max_bytes
     options.encoding = re2.Options.Encoding.LATIN1
     options.never_capture = True
     options.log_errors = False
