@@ -22,7 +22,8 @@ COMMANDS = {
     "alerts": ("infra.commands.alerts", "Show alerts as they fire and resolve."),
     "forward": ("infra.commands.forward", "Deliver alerts to Alertmanager and webhooks."),
     "deadman": ("infra.commands.deadman", "Tell that the monitor itself is blind, past Kafka and Flink."),
-    "plot": ("infra.commands.plot", "Draw a drift series over time, or the distances between versions."),
+    "slo": ("infra.commands.slo", "Show error budgets, burn rates and projections; check a file of SLOs."),
+    "plot": ("infra.commands.plot", "Draw a drift series, a service level, or the distances between versions."),
     "sql": ("infra.commands.sql", "Open Spark SQL on the Delta audit tables."),
 }
 USER_ERROR = 2

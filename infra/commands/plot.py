@@ -1,4 +1,4 @@
-"""`slacktide plot`: figures of a drift series and of the distances between versions."""
+"""`slacktide plot`: figures of a drift series, of a service level, and of the distances between versions."""
 
 import re
 from pathlib import Path
@@ -14,6 +14,7 @@ GROUP_EXAMPLES = """
 Examples:
   slacktide plot drift
   slacktide plot drift chat/input_tokens --out drift.svg
+  slacktide plot slo availability
   slacktide plot versions v1.json v2.json v3.json
 """
 DRIFT_EXAMPLES = """
@@ -24,6 +25,14 @@ Examples:
   slacktide plot drift chat/input_tokens --since 6h --out drift.svg
   slacktide sql -e "TABLE verdicts" --format json --max-rows 1000000 > verdicts.jsonl
   slacktide plot drift chat/input_tokens --from verdicts.jsonl
+"""
+SLO_EXAMPLES = """
+\b
+Examples:
+  slacktide plot slo availability
+  slacktide plot slo availability/model=m1,service_name=chat --since 2d --out budget.svg
+  slacktide sql -e "SELECT * FROM verdicts WHERE kind = 'slo'" --format json --max-rows 1000000 > verdicts.jsonl
+  slacktide plot slo availability --from verdicts.jsonl
 """
 VERSIONS_EXAMPLES = """
 \b
@@ -40,7 +49,7 @@ OUT = click.Path(dir_okay=False, path_type=Path)
 
 @click.group(name="plot", epilog=GROUP_EXAMPLES)
 def command() -> None:
-    """Draw a drift series over time, or the distances between versions, as PNG, SVG or PDF."""
+    """Draw a drift series, a service level, or the distances between versions, as PNG, SVG or PDF."""
 
 
 @command.command(name="drift", epilog=DRIFT_EXAMPLES)
@@ -112,6 +121,27 @@ def _list(book: Any) -> None:
         _print_whole(table)
     else:
         click.echo("There are no verdicts yet. `slacktide submit drift` starts the job that writes them.")
+
+
+@command.command(name="slo", epilog=SLO_EXAMPLES)
+@click.argument("name")
+@click.option("--out", type=OUT, help="The file; its name says the form. [default: slo-NAME.png]")
+@click.option("--from", "source", type=FILE, help="Parquet, or a JSON record a line, instead of the topic.")
+@click.option("--since", type=Since(), help="Only what was published since: 2h, 90s or 2026-01-31T12:00:00Z.")
+@click.option("--topic-prefix", default="", help="Put before the topics' names.")
+@kafka_options
+def slo(*, name: str, out: Path | None, **where: Any) -> None:
+    """Draw the budget and the burn rates of the SLO called NAME; with several series, NAME/label=value,..."""
+    from infra.plots.figure_file import checked_figure_path, save
+    from infra.plots.slo_chart import draw_slo
+    from infra.service_levels.standings import SloBook
+
+    if out is not None:
+        checked_figure_path(out)
+    history = SloBook.of(_records(**where), name).find(name)
+    path = out or Path(f"slo-{re.sub(r'[^A-Za-z0-9.=_-]+', '-', history.label)[:100]}.png")
+    save(draw_slo(history), path)
+    click.echo(path)
 
 
 @command.command(name="versions", epilog=VERSIONS_EXAMPLES)

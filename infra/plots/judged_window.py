@@ -64,8 +64,8 @@ def judged_window(record: dict[str, Any]) -> JudgedWindow:
     if isinstance(evidence, str):
         evidence = orjson.loads(evidence)
     return JudgedWindow(
-        start_ms=_instant_ms(record["window_start"]),
-        end_ms=_instant_ms(record["window_end"]),
+        start_ms=instant_ms(record["window_start"]),
+        end_ms=instant_ms(record["window_end"]),
         slide_ms=_slide_ms(record["slide_seconds"]),
         test=str(record["test"]),
         status=status.value,
@@ -81,10 +81,11 @@ def judged_window(record: dict[str, Any]) -> JudgedWindow:
 def alert_start_ms(record: dict[str, Any]) -> int | None:
     """Return when the alert of a record began; None where the record is no alert."""
     started = record.get("startsAt", record.get("starts_at"))
-    return None if started is None else _instant_ms(started)
+    return None if started is None else instant_ms(started)
 
 
-def _instant_ms(instant: Any) -> int:
+def instant_ms(instant: Any) -> int:
+    """Return the epoch milliseconds of an RFC 3339 text or a datetime (UTC where it names no zone)."""
     if isinstance(instant, datetime):
         return round((instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp() * 1000)
     return epoch_ms(instant)

@@ -23,6 +23,12 @@ def records_of_topics(kafka: KafkaClient, prefix: str, since_ms: int | None) -> 
             yield _record(message.value())
 
 
+def records_of_verdicts(kafka: KafkaClient, prefix: str, since_ms: int | None) -> Iterator[Record | None]:
+    """Yield the committed verdicts published from `since_ms` on. Raises StackError."""
+    for message in follow(kafka, prefix + VERDICTS.name, since_ms=since_ms, to_end=True):
+        yield _record(message.value())
+
+
 def records_of_file(path: Path) -> Iterator[Record | None]:
     """Yield the records of a Parquet file (by its name), or of one with a JSON object a line. Raises StackError."""
     return _of_parquet(path) if path.suffix.lower() == ".parquet" else _of_lines(path)

@@ -1,0 +1,1 @@
+"""Where service levels stand, read back from the verdicts that the SLO job writes."""
