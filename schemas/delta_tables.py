@@ -113,7 +113,7 @@ VERDICTS = DeltaTable(
         _read(Wire.TEXT, "verdict_id", "Hash of series, window end, configuration and reference"),
         _read(Wire.TEXT, "series_key", "Canonical JSON of monitor, feature and labels"),
         _read(Wire.TEXT, "monitor", "The monitor that judged"),
-        _read(Wire.TEXT, "kind", "What it speaks of: drift, finding, signal, split"),
+        _read(Wire.TEXT, "kind", "What it speaks of: drift, finding, signal, split, slo"),
         _read(Wire.TEXT, "feature", "What was judged: a field of a request, or test(field)"),
         _read(Wire.LABELS, "series", "Group-by labels of the series"),
         _read(Wire.INSTANT, "window_start", "Start of the window, inclusive"),
