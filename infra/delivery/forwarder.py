@@ -218,17 +218,20 @@ class Forwarder:
         return {transition.fingerprint}
 
     def _resend(self) -> None:
-        """Post again what is due. A webhook is told each transition once."""
+        """Post again one batch of what is due: news comes in between, however many fire.
+
+        A webhook is told each transition once.
+        """
         if self.target.kind != ALERTMANAGER:
             return
-        while due := self.firing.due(self.clock(), self.policy.max_batch_alerts):
-            refused = self._deliver([(alert, None) for alert in due])
-            for alert in due:
-                if alert.fingerprint in refused:
-                    self.firing.drop(alert)
-            taken = [alert for alert in due if alert.fingerprint not in refused]
-            self.firing.resent(taken, self.clock())
-            self.figures.resent += len(taken)
+        due = self.firing.due(self.clock(), self.policy.max_batch_alerts)
+        refused = self._deliver([(alert, None) for alert in due])
+        for alert in due:
+            if alert.fingerprint in refused:
+                self.firing.drop(alert)
+        taken = [alert for alert in due if alert.fingerprint not in refused]
+        self.firing.resent(taken, self.clock())
+        self.figures.resent += len(taken)
 
     def _forward_incidents(self, messages: Sequence[Message]) -> None:
         """Deliver notifications one by one, in their order, and commit after each."""

@@ -1,7 +1,7 @@
 """One record of topic `alerts` as delivery needs it: checked, and no more of it kept than is sent on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from schemas.dead_letters import Reason
@@ -37,11 +37,10 @@ class Transition:
     ends_at_ms: int
     updated_at_ms: int
     generator_url: str
+    fingerprint: str = field(init=False)
 
-    @property
-    def fingerprint(self) -> str:
-        """Alertmanager's name of the alert. O(length of the labels)."""
-        return fingerprint(self.labels)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fingerprint", fingerprint(self.labels))
 
     def to_body(self) -> dict[str, Any]:
         """Plain data that `transition_of` reads again."""

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -64,12 +64,21 @@ def send(broker: Broker, prefix: str, records: Sequence[Alert | bytes], topic: T
 class Forward:
     """`slacktide forward` as a process of its own, which can die at any time."""
 
-    def __init__(self, broker: Broker, prefix: str, targets: str, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        prefix: str,
+        targets: str,
+        folder: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        policy: str = POLICY,
+    ) -> None:
         file = folder / "delivery.yaml"
-        file.write_text(targets + POLICY)
+        file.write_text(targets + policy)
         self._line = [sys.executable, "-m", "infra.cli", "forward", "--topic-prefix", prefix, "--targets", str(file)]
         self._line += ["--bootstrap-servers", broker.bootstrap_servers, "--state-folder", str(folder)]
-        self.log, self._environment = folder / "forward.log", {**os.environ, **environment}
+        self.log, self._environment = folder / "forward.log", {**os.environ, **(environment or {})}
         self.process: subprocess.Popen[bytes]
 
     def start(self) -> None:
@@ -116,7 +125,7 @@ def test_what_came_while_alertmanager_was_away_is_there_once_and_stays_while_it_
     broker.create_topics([ALERTS, DEAD_LETTERS], prefix=prefix)
     alertmanager = Alertmanager(tmp_path)
     targets = f"targets: [{{name: am, kind: alertmanager, url: '{alertmanager.url}'}}]\n"
-    forward = Forward(broker, prefix, targets, tmp_path, {})
+    forward = Forward(broker, prefix, targets, tmp_path)
     waiting = [alert(number) for number in range(N_WAITING)]
     poison = alert(-1, **{"not a label": "x"})
     over = [alert(1000), alert(1000, AlertState.RESOLVED)]
@@ -214,7 +223,7 @@ def test_a_webhook_gets_each_transition_once_in_order_and_signed(broker: Broker,
     signed = "kind: webhook, secret_from_environment: HOOK_SECRET"
     targets = f"targets: [{{name: hook, url: '{hook.url}/hook', {signed}}}, "
     targets += f"{{name: pager, url: '{hook.url}/pager', of: incidents, {signed}}}]\n"
-    forward = Forward(broker, prefix, targets, tmp_path, {"HOOK_SECRET": secret})
+    forward = Forward(broker, prefix, targets, tmp_path, environment={"HOOK_SECRET": secret})
     send(broker, prefix, [*sent[:60], alert(7, poison="x"), *sent[60:]])
     pages = [orjson.dumps({"notification_id": f"n{number}", "version": "4", "alerts": []}) for number in range(5)]
     send(broker, prefix, [*pages[:3], b"garbage", *pages[3:]], INCIDENTS)
@@ -250,7 +259,7 @@ def test_a_storm_while_alertmanager_is_away_stays_on_kafka_and_then_arrives_whol
     broker.create_topics([ALERTS, DEAD_LETTERS], prefix=prefix)
     alertmanager = Alertmanager(tmp_path)
     targets = f"targets: [{{name: am, kind: alertmanager, url: '{alertmanager.url}'}}]\n"
-    forward = Forward(broker, prefix, targets, tmp_path, {})
+    forward = Forward(broker, prefix, targets, tmp_path, policy=POLICY.replace("delay_seconds: 1", "delay_seconds: 20"))
     forward.start()
     try:
         send(broker, prefix, [alert(-1)])
