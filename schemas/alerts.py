@@ -241,6 +241,14 @@ def _sorted(labels: dict[str, str]) -> dict[str, str]:
 
 
 def _evidence_json(window: EvidenceWindow) -> dict[str, object]:
-    """The window with its end as RFC 3339."""
-    body = asdict(window)
-    return {"verdict_id": body.pop("verdict_id"), "window_end": rfc3339(body.pop("window_end_ms")), **body}
+    """The window with its end as RFC 3339. Written out: `asdict` is six times slower, and storms have many."""
+    return {
+        "verdict_id": window.verdict_id,
+        "window_end": rfc3339(window.window_end_ms),
+        "statistic": window.statistic,
+        "p_value": window.p_value,
+        "n_window": window.n_window,
+        "alpha": window.alpha,
+        "min_effect": window.min_effect,
+        "threshold": window.threshold,
+    }

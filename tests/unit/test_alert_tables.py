@@ -28,7 +28,7 @@ def test_certificates_and_credentials_survive(tmp_path: Path) -> None:
         },
     )
     found = statements(JobSettings(client))
-    assert len(found) == 3
+    assert len(found) == 6
     for statement in found:
         assert certificate in statement
         assert '{pass};\nword";' in statement

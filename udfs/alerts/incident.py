@@ -92,7 +92,7 @@ def tick(
 
 
 def _order(alert: Alert) -> tuple[int, int, bool, str]:
-    return alert.updated_at_ms, alert.starts_at_ms, alert.state is AlertState.RESOLVED, alert.alert_id
+    return alert.updated_at_ms, alert.starts_at_ms, alert.state is AlertState.RESOLVED, alert.fingerprint
 
 
 @dataclass(slots=True)
