@@ -97,7 +97,7 @@ def _register_followed(table_env: StreamTableEnvironment, monitors: Monitors) ->
 
 def _register_functions(table_env: StreamTableEnvironment, monitors: Monitors) -> None:
     """Register the vectorised functions by the names that the SQL calls; their references travel with them."""
-    collected = [(monitor.inputs, monitor.judges) for monitor in monitors.monitors]
+    collected = [(monitor.inputs, monitor.window_judges) for monitor in monitors.monitors]
     functions = {
         "sketch_slices": (SketchSlices(collected), DataTypes.BYTES()),
         "judge_windows": (JudgeWindows([judges for _, judges in collected]), DataTypes.ARRAY(DataTypes.STRING())),

@@ -82,13 +82,21 @@ def front_statements(settings: JobSettings, monitors: Monitors, until_now: bool 
 
 def plan_of(monitor: Monitor) -> SlicePlan:
     """Return how one monitor cuts requests."""
-    return SlicePlan(monitor.name, monitor.group_by, monitor.slide_ms, monitor.shards, monitor.inputs)
+    return SlicePlan(
+        monitor.name,
+        monitor.group_by,
+        monitor.slide_ms,
+        monitor.shards,
+        monitor.inputs,
+        max_series=monitor.max_series,
+        forget_ms=monitor.window_ms,
+    )
 
 
 def slicer_of(settings: JobSettings, monitors: Monitors) -> RequestSlicer:
     """Return what takes records apart; its lateness and skew are those of the SQL."""
     plans = tuple(map(plan_of, monitors.monitors))
-    return RequestSlicer(JOB, plans, settings.topic("requests"), monitors.watermark_bound_ms, MAX_SKEW_MINUTES * 60_000)
+    return RequestSlicer(JOB, plans, settings.topic("requests"), MAX_SKEW_MINUTES * 60_000)
 
 
 def _cut_statements(cut: Cut) -> list[str]:

@@ -69,7 +69,7 @@ def slicer_of(settings: JobSettings, experiments: Experiments) -> RequestSlicer:
     labels = ("experiment", experiments.epoch_field, "arm")
     plan = SlicePlan("experiments", labels, experiments.window_ms, 1, USERS)
     skew_ms = MAX_SKEW_MINUTES * 60_000
-    return RequestSlicer(JOB, (plan,), settings.topic("requests"), experiments.watermark_bound_ms, skew_ms)
+    return RequestSlicer(JOB, (plan,), settings.topic("requests"), skew_ms)
 
 
 def front_statements(settings: JobSettings, experiments: Experiments, until_now: bool = False) -> list[str]:

@@ -34,11 +34,13 @@ from schemas.model_card import ModelCardError, load_model_card
 from schemas.requests import request_fields
 from udfs.judging.frame import Frame
 from udfs.judging.reference_ks import TEST
+from udfs.judging.series_capped import SeriesCapped
 from udfs.judging.slice_machine import SliceMachine
 from udfs.judging.window_judge import Input, WindowJudge
 from udfs.references.profile import ReferenceProfile, ReferenceProfileError
 from udfs.signals.follow import Follower
 from udfs.slicing.fields import ATTRIBUTE, field_of
+from udfs.slicing.slicer import MAX_SERIES
 from udfs.statistics.ks import Method
 
 # They name one request or person: a series for each would never fill a window.
@@ -78,6 +80,7 @@ _MONITOR_FIELDS = {
     "expected_series": (at_least_one, 1),
     "autocorrelation": (optional(zero_up_to_1), None),
     "slice_shards": (at_least_one, 1),
+    "max_series": (at_least_one, MAX_SERIES),
     "reference": (text, REQUIRED),
     "model_card": (text, REQUIRED),
 }
@@ -91,7 +94,8 @@ class Monitor:
 
     `machines` judge slices one after the other: windows by count, and hours against earlier ones.
 
-    `shards` is over how many parts the requests of one series and slice are spread.
+    `shards` is over how many parts the requests of one series and slice are spread. Of more than `max_series` series
+    the others are pooled, and `capped` says so.
     """
 
     name: str
@@ -102,6 +106,13 @@ class Monitor:
     judges: tuple[WindowJudge, ...]
     followers: tuple[Follower, ...] = ()
     machines: tuple[SliceMachine, ...] = ()
+    max_series: int = MAX_SERIES
+    capped: tuple[WindowJudge, ...] = ()
+
+    @property
+    def window_judges(self) -> tuple[WindowJudge, ...]:
+        """All that judge its windows: those of the file, and what tells of the cap on series."""
+        return self.judges + self.capped
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -252,6 +263,8 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         judges=judges,
         followers=followers_of(place, fields["name"], fields["signals"]),
         machines=machines,
+        max_series=fields["max_series"],
+        capped=(SeriesCapped(frame, fields["max_series"], judges[0].inputs[0]),) if judges and labels else (),
     )
 
 

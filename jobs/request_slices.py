@@ -31,11 +31,14 @@ _EVENT_TIME = r'"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]'
 _HEADER = f"headers[{sql_text(EVENT_TIME_HEADER)}]"
 _IN_HEADER = f"GREATEST(TRY_CAST(CAST({_HEADER} AS STRING) AS BIGINT), 0)"
 _LOOKED_UP = f"CAST(REGEXP_EXTRACT(CAST(request AS STRING), {sql_text(_EVENT_TIME)}, 1) AS BIGINT)"
-_SEEN_TIME = f"TO_TIMESTAMP_LTZ(CASE WHEN {_HEADER} IS NOT NULL THEN {_IN_HEADER} ELSE {_LOOKED_UP} END, 3)"
-_TRUSTED_TIME = (
-    f"CASE WHEN event_time <= `timestamp` + INTERVAL '{MAX_SKEW_MINUTES}' MINUTE THEN event_time"
-    " ELSE TO_TIMESTAMP_LTZ(0, 3) END"
-)
+_SEEN_MS = f"CASE WHEN {_HEADER} IS NOT NULL THEN {_IN_HEADER} ELSE {_LOOKED_UP} END"
+# TIMESTAMPDIFF counts in 32 bits: from 2020 on, seconds last until 2088.
+_SECONDS = "TIMESTAMPDIFF(SECOND, TIMESTAMP '2020-01-01 00:00:00', CAST(`timestamp` AS TIMESTAMP(3)))"
+_FIRST_SKEWED_MS = f"(CAST({_SECONDS} AS BIGINT) + {1_577_836_800 + MAX_SKEW_MINUTES * 60 + 1}) * 1000"
+# A clock that runs far ahead must not make other requests late. A comparison would have Flink work out the time of each
+# record twice, in each of three places; the remainder is the time itself where it is in order, and else one before the
+# first that is skewed (a small one, unless it is decades ahead).
+_EVENT_TIME_COLUMN = f"TO_TIMESTAMP_LTZ(MOD({_SEEN_MS}, {_FIRST_SKEWED_MS}), 3)"
 _BOOKS = {"value.format": "json", "value.fields-include": "ALL"}
 _TAKEN = DataTypes.ROW(
     [
@@ -56,8 +59,7 @@ def request_statements(
     reading = {"format": "raw", "scan.watermark.idle-timeout": f"{idle_timeout_ms} ms", **bounded}
     return sql_statements(
         "request_slices.sql",
-        seen_time=_SEEN_TIME,
-        trusted_time=_TRUSTED_TIME,
+        event_time=_EVENT_TIME_COLUMN,
         watermark_bound=interval(watermark_bound_ms),
         requests=source_options(settings, job, "requests", reading),
         verdicts=sink_options(settings, job, "verdicts", keyed_by("series_key")),

@@ -47,7 +47,7 @@ class Backtest:
 
     def take(self, requests: Iterable[bytes | None]) -> None:
         """Add values of topic `requests`. What can't be used is counted in `n_unusable`. O(requests)."""
-        slicer = RequestSlicer("backtest", tuple(m.plan for m in self.monitors), "requests", _FOREVER_MS, _FOREVER_MS)
+        slicer = RequestSlicer("backtest", tuple(m.plan for m in self.monitors), "requests", _FOREVER_MS)
         batch: list[bytes | None] = []
         for request in requests:
             batch.append(request)
@@ -59,7 +59,6 @@ class Backtest:
 
     def _take(self, slicer: RequestSlicer, values: list[bytes | None]) -> None:
         seen = np.array([_event_time_ms(value) for value in values], dtype=np.int64)
-        nothing = np.full(len(values), NO_TIME_MS, dtype=np.int64)
         offsets = np.arange(self.n_requests, self.n_requests + len(values))
         taken = slicer.take(
             Batch(
@@ -68,8 +67,7 @@ class Backtest:
                 offsets=offsets,
                 timestamps_ms=seen,
                 seen_ms=seen,
-                newest_ms=nothing,
-                watermark_ms=nothing,
+                closed_ms=np.full(len(values), NO_TIME_MS, dtype=np.int64),
             )
         )
         self.n_requests += len(values)

@@ -31,22 +31,20 @@ class TakeRequests(ScalarFunction):
         self.slicer = slicer
 
     def eval(self, *columns: "pd.Series[Any]") -> pd.DataFrame:
-        """Series of BYTES, INT, BIGINT and four TIMESTAMP to rows of five arrays.
+        """Series of BYTES, INT, BIGINT and three TIMESTAMP to rows of five arrays.
 
-        The instants are of Kafka, of the event (1970: none), of the partition's newest, and the watermark. The arrays:
-        by monitor the series (STRING), the packet (BYTES) and how many requests are in it (BIGINT); the dead letter
+        The instants are those of `Batch`, in its order. The arrays: by monitor the series (STRING), the packet (BYTES) and how many requests are in it (BIGINT); the dead letter
         (BYTES); and the counts (BIGINT): records, dead ones, and those late for each monitor.
         """
         values, partitions, offsets, *instants = columns
-        timestamps_ms, seen_ms, newest_ms, watermark_ms = map(_epoch_ms, instants)
+        timestamps_ms, seen_ms, closed_ms = map(_epoch_ms, instants)
         batch = Batch(
             values=list(values),
             partitions=list(partitions),
             offsets=offsets.to_numpy(dtype=np.int64),
             timestamps_ms=timestamps_ms,
             seen_ms=seen_ms,
-            newest_ms=newest_ms,
-            watermark_ms=watermark_ms,
+            closed_ms=closed_ms,
         )
         return _rows(self.slicer.take(batch), len(values))
 

@@ -124,7 +124,7 @@ def backtest(file: Path, *, from_topic: str | None, from_parquet: Path | None, *
 def backtest_of(monitors: Monitors) -> Backtest:
     """Return a backtest of all monitors."""
     return Backtest(
-        tuple(BacktestMonitor(plan_of(m), m.window_ms, m.judges, m.followers, m.machines) for m in monitors.monitors)
+        tuple(BacktestMonitor(plan_of(m), m.window_ms, m.window_judges, m.followers, m.machines) for m in monitors.monitors)
     )
 
 

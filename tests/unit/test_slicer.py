@@ -26,8 +26,11 @@ ALL = SlicePlan("all", (), 4_000, 2, (TOKENS,))
 NOW_MS = 1_000_000
 
 
-def slicer(*plans: SlicePlan, bound_ms: int = 5_000) -> RequestSlicer:
-    return RequestSlicer("drift", plans or (BY_MODEL, ALL), "requests", bound_ms, max_skew_ms=300_000)
+BOUND_MS = 5_000
+
+
+def slicer(*plans: SlicePlan) -> RequestSlicer:
+    return RequestSlicer("drift", plans or (BY_MODEL, ALL), "requests", max_skew_ms=300_000)
 
 
 def request(event_time_ms: Any, **fields: Any) -> bytes:
@@ -43,8 +46,7 @@ def batch(values: list[bytes | None], seen_ms: list[int] | None = None, **column
         "offsets": np.arange(len(values)),
         "timestamps_ms": np.full(len(values), NOW_MS),
         "seen_ms": seen,
-        "newest_ms": np.maximum.accumulate(np.minimum(seen, NOW_MS)),
-        "watermark_ms": np.full(len(values), NO_TIME_MS),
+        "closed_ms": np.maximum.accumulate(np.minimum(seen, NOW_MS)) - BOUND_MS,
     }
     return Batch(**(body | columns))
 
@@ -94,12 +96,9 @@ def test_late_by_the_partition_for_one_monitor_and_in_time_for_another() -> None
 
 
 def test_late_to_the_millisecond() -> None:
-    """A slice that ends at 10,000 closes when its last millisecond, 9,999, is the bound behind the newest."""
-    for newest, late in ((14_998, 0), (14_999, 1)):
-        taken = slicer(BY_MODEL).take(batch([request(9_999)], newest_ms=np.array([newest])))
+    for closed, late in ((NO_TIME_MS, 0), (9_998, 0), (9_999, 1)):
+        taken = slicer(BY_MODEL).take(batch([request(9_999)], closed_ms=np.array([closed])))
         assert taken.late == [late]
-        watermark = np.array([newest - 5_000])
-        assert slicer(BY_MODEL).take(batch([request(9_999)], watermark_ms=watermark)).late == [late]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +124,7 @@ def test_late_to_the_millisecond() -> None:
 )
 def test_what_can_not_be_used_is_a_dead_letter_with_its_bytes(value: bytes | None, seen_ms: int, reason: str) -> None:
     values = [request(9_000), value, request(9_001)]
-    taken = slicer().take(batch(values, seen_ms=[9_000, seen_ms, 9_001], newest_ms=np.full(3, 9_001)))
+    taken = slicer().take(batch(values, seen_ms=[9_000, seen_ms, 9_001], closed_ms=np.full(3, 4_001)))
     assert reasons(taken) == {1: reason}
     letter = orjson.loads(taken.letters[1])
     assert (letter["topic"], letter["partition"], letter["offset"]) == ("requests", 0, 1)
@@ -232,11 +231,10 @@ def test_every_record_is_counted_once_however_batches_are_cut(values: list[bytes
 
 def test_the_rows_that_flink_gets() -> None:
     values = [request(9_000, model="a", input_tokens=1), b"garbage", request(9_500, model="a", input_tokens=2)]
-    stamp = pd.to_datetime(pd.Series([NOW_MS] * 3), unit="ms", utc=True)
-    seen = pd.to_datetime(pd.Series([9_000, 0, 9_500]), unit="ms", utc=True)
-    rows = TakeRequests(slicer()).eval(
-        pd.Series(values), pd.Series([0] * 3), pd.Series([7, 8, 10]), stamp, seen, seen, pd.Series([pd.NaT] * 3)
-    )
+    stamp = pd.to_datetime(pd.Series([NOW_MS] * 3), unit="ms")
+    seen = pd.to_datetime(pd.Series([9_000, 0, 9_500]), unit="ms")
+    closed = pd.Series([pd.NaT] * 3)
+    rows = TakeRequests(slicer()).eval(pd.Series(values), pd.Series([0] * 3), pd.Series([7, 8, 10]), stamp, seen, closed)
     assert rows["sizes"].tolist() == [[0, 1], None, [2, 1]]
     assert rows["counts"].tolist() == [[3, 1, 0, 0], None, None]
     assert [None if cell is None else len(cell) for cell in rows["letters"]] == [None, 1, None]

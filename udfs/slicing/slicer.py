@@ -19,29 +19,42 @@ from udfs.judging.window_judge import Input, Values
 from udfs.slicing.body import Body, decoder
 from udfs.slicing.fields import Bodies, column, field_of, raw_values, text
 from udfs.slicing.packets import pack
+from udfs.slicing.series_cap import SeriesCap, other_series
 
 NO_TIME_MS = -1
+MAX_SERIES = 10_000  # design: the default cap of a monitor
 Instants = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class SlicePlan:
-    """How one monitor cuts requests: a slice holds `slide_ms` of one series, in `shards` parts by offset."""
+    """How one monitor cuts requests: a slice holds `slide_ms` of one series, in `shards` parts by offset.
+
+    Of more than `max_series` series the further ones are pooled (`SeriesCap`); a series without a request for
+    `forget_ms` gives its place up.
+    """
 
     monitor: str
     group_by: tuple[str, ...]
     slide_ms: int
     shards: int
     inputs: tuple[Input, ...]
+    max_series: int = MAX_SERIES
+    forget_ms: int = 3_600_000
+
+    def cap(self) -> SeriesCap:
+        """Return an empty cap."""
+        return SeriesCap(self.max_series, other_series(len(self.group_by)), self.forget_ms)
 
 
 @dataclass(frozen=True)
 class Batch:
     """Records of topic `requests` in the order they came, a column each.
 
-    Instants are int64 epoch milliseconds. `seen_ms` is the event time that the engine found, 0 where it found none;
-    `newest_ms` the newest such of the record's partition so far, the record with it, none that is skewed;
-    `watermark_ms` the job's watermark, `NO_TIME_MS` where there is none yet.
+    Instants are int64 epoch milliseconds. `seen_ms` is the event time that the engine found; 0 where it found none,
+    another time where what it found is skewed. `closed_ms` is the instant by which slices have closed: the newest event
+    time of the record's partition so far, the record with it, less the watermark's bound; or the job's watermark, which
+    can be ahead of it only after the partition was idle; `NO_TIME_MS` where nothing has closed yet.
     """
 
     values: Sequence[bytes | None]
@@ -49,8 +62,7 @@ class Batch:
     offsets: NDArray[np.int64]
     timestamps_ms: Instants
     seen_ms: Instants
-    newest_ms: Instants
-    watermark_ms: Instants
+    closed_ms: Instants
 
 
 @dataclass(frozen=True)
@@ -73,19 +85,21 @@ class Taken:
     n_dead: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass
 class RequestSlicer:
     """Takes batches apart for all monitors of `job`.
 
-    A request is late for a monitor when its slice had closed: slice end - 1 ms <= newest event time of its partition -
-    `watermark_bound_ms`, or <= the job's watermark (which can be ahead only after the partition was idle).
+    A request is late for a monitor when its slice had closed: slice end - 1 ms <= `Batch.closed_ms`.
     """
 
     job: str
     plans: tuple[SlicePlan, ...]
     topic: str
-    watermark_bound_ms: int
     max_skew_ms: int
+    _caps: list[SeriesCap] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._caps = [plan.cap() for plan in self.plans]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,7 +110,7 @@ class RequestSlicer:
     def take(self, batch: Batch) -> Taken:
         """Return what came of `batch`: each record is in one packet of each monitor, or late for it, or dead.
 
-        Depends on nothing but the batch. Never raises on any bytes.
+        Depends on the batch; on earlier ones too where a monitor has more series than it may. Never raises.
         """
         taken = Taken(packets=[[] for _ in self.plans], late=[0] * len(self.plans))
         bodies, rows = self._usable(batch, taken)
@@ -106,14 +120,14 @@ class RequestSlicer:
         columns: dict[Input, Values] = {}
         for number, plan in enumerate(self.plans):
             last_ms = event_ms - event_ms % plan.slide_ms + plan.slide_ms - 1
-            late = (last_ms <= batch.newest_ms[rows] - self.watermark_bound_ms) | (last_ms <= batch.watermark_ms[rows])
+            late = last_ms <= batch.closed_ms[rows]
             for position in np.flatnonzero(late).tolist():
                 late_for.setdefault(int(rows[position]), []).append(plan.monitor)
             taken.late[number] = int(late.sum())
             for given in plan.inputs:
                 if given not in columns:
                     columns[given] = column(bodies, given)
-            groups = _groups(plan, bodies, batch.offsets[rows], event_ms, np.flatnonzero(~late))
+            groups = self._groups(number, bodies, batch.offsets[rows], event_ms, np.flatnonzero(~late))
             for series, members in groups:
                 data = pack(plan.inputs, [_chosen(columns[given], members) for given in plan.inputs])
                 taken.packets[number].append(Packet(int(rows[members[-1]]), series, len(members), data))
@@ -121,6 +135,27 @@ class RequestSlicer:
             detail = f"its slice had closed for {', '.join(monitors)}"
             taken.letters[row] = self._letter(batch, row, Reason.LATE, detail, int(batch.seen_ms[row]))
         return taken
+
+    def _groups(
+        self, number: int, bodies: Bodies, offsets: NDArray[np.int64], event_ms: Instants, members: NDArray[np.int64]
+    ) -> Iterable[tuple[str, NDArray[np.int64]]]:
+        """Yield (series, positions in order) for each series, slice and shard among `members`."""
+        if not members.size:
+            return
+        plan = self.plans[number]
+        names, codes = _series(plan, bodies)
+        if plan.group_by:
+            admitted = self._caps[number].admit(names, int(event_ms[members].max()))
+            if admitted != names:
+                places = {name: place for place, name in enumerate(dict.fromkeys(admitted))}
+                names, codes = list(places), np.array([places[name] for name in admitted], dtype=np.int64)[codes]
+        slices = event_ms[members] // plan.slide_ms
+        shards = offsets[members] % plan.shards
+        n_slices = int(slices.max()) - int(slices.min()) + 1
+        key = (codes[members] * plan.shards + shards) * n_slices + slices - slices.min()
+        order = np.argsort(key, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+            yield names[codes[members[part[0]]]], members[part]
 
     def _usable(self, batch: Batch, taken: Taken) -> tuple[Bodies, NDArray[np.int64]]:
         """Return the bodies that can be used and their rows; the others become dead letters."""
@@ -175,21 +210,6 @@ class RequestSlicer:
             kafka_timestamp_ms=int(batch.timestamps_ms[row]),
             event_time_ms=event_time_ms,
         )
-
-
-def _groups(
-    plan: SlicePlan, bodies: Bodies, offsets: NDArray[np.int64], event_ms: Instants, members: NDArray[np.int64]
-) -> Iterable[tuple[str, NDArray[np.int64]]]:
-    """Yield (series, positions in order) for each series, slice and shard among `members`."""
-    if not members.size:
-        return
-    labels, codes = _series(plan, bodies)
-    slices = event_ms[members] // plan.slide_ms
-    shards = offsets[members] % plan.shards
-    key = (codes[members] * plan.shards + shards) * (int(slices.max()) - int(slices.min()) + 1) + slices - slices.min()
-    order = np.argsort(key, kind="stable")
-    for part in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
-        yield labels[codes[members[part[0]]]], members[part]
 
 
 def _series(plan: SlicePlan, bodies: Bodies) -> tuple[list[str], NDArray[np.int64]]:
