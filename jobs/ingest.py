@@ -34,7 +34,6 @@ from udfs.telemetry.waiting_line import GENAI, OTHER
 
 # A partition without traffic holds the others' watermark back for so long. No shorter: open bugs of the connector.
 MOST_CHARACTERS = 1_000_000
-JUDGE_SECONDS = 60
 _SOURCE_IDLE = {"table.exec.source.idle-timeout": "30 s"}
 
 EXAMPLES = """examples:
@@ -73,6 +72,9 @@ def parser() -> argparse.ArgumentParser:
         default=MAX_TEXT_CHARACTERS,
         help=f"longer prompts and responses are cut, and say so (default: {MAX_TEXT_CHARACTERS})",
     )
+    result.add_argument(
+        "--masking-verdict-seconds", type=int, default=60, help="how often masking is judged, with text (default: 60)"
+    )
     result.add_argument("--name-model", default="", help="package.module:factory of a model that finds names of people")
     return result
 
@@ -84,7 +86,7 @@ def validate(argv: list[str] | None = None) -> tuple[argparse.Namespace, JobSett
         raise ConfigurationError(
             "command line", "--encoding", f"{arguments.encoding!r} is none of ours", "Use auto, otlp_proto or otlp_json"
         )
-    for name in ("allowed_lateness_seconds", "deduplicate_seconds", "max_skew_seconds"):
+    for name in ("allowed_lateness_seconds", "deduplicate_seconds", "max_skew_seconds", "masking_verdict_seconds"):
         if getattr(arguments, name) <= 0:
             option = "--" + name.replace("_", "-")
             raise ConfigurationError("command line", option, "is not positive", "Give a number of seconds above 0")
@@ -118,13 +120,13 @@ def _validate_text(arguments: argparse.Namespace) -> None:
 
 def statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str]:
     """The SQL of the job in order: tables and views, then one INSERT a sink; then that of masking, if it is judged."""
-    judged = _masking_statements(settings) if arguments.text == "masked" else []
+    judged = _masking_statements(arguments, settings) if arguments.text == "masked" else []
     return [*_main_statements(arguments, settings), *judged]
 
 
-def _masking_statements(settings: JobSettings) -> list[str]:
+def _masking_statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str]:
     verdicts = sink_options(settings, JOB, "verdicts", keyed_by("series_key"))
-    return sql_statements("ingest_masking.sql", verdicts=verdicts, judge_seconds=str(JUDGE_SECONDS))
+    return sql_statements("ingest_masking.sql", verdicts=verdicts, judge_seconds=str(arguments.masking_verdict_seconds))
 
 
 def _main_statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str]:

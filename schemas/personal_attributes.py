@@ -1,4 +1,4 @@
-"""Names of attributes whose value is personal data whatever it is: no number of them is kept among free-form attributes.
+"""Names of attributes whose value is personal data whatever it is: none of them is kept among free-form attributes.
 
 A masked text can't stand in a column of numbers, so such an attribute is left out (and counted), not masked.
 """

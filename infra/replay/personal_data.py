@@ -124,9 +124,9 @@ def spanish_id(rng: random.Random) -> str:
     """A DNI or a NIE."""
     if rng.random() < 0.5:
         body = _digits(rng, 8)
-        return body + dni.calc_check_digit(body)
+        return str(body + dni.calc_check_digit(body))
     body = rng.choice("XYZ") + _digits(rng, 7)
-    return body + nie.calc_check_digit(body)
+    return str(body + nie.calc_check_digit(body))
 
 
 def italian_id(rng: random.Random) -> str:
@@ -134,7 +134,7 @@ def italian_id(rng: random.Random) -> str:
     consonants, born = "BCDFGLMNPRSTVZ", _born(rng)
     body = "".join(rng.choices(consonants, k=6)) + f"{born:%y}" + "ABCDEHLMPRST"[born.month - 1]
     body += f"{born.day + rng.choice((0, 40)):02d}" + rng.choice("ABDFGHL") + f"{rng.randrange(1, 1000):03d}"
-    return body + codicefiscale.calc_check_digit(body)
+    return str(body + codicefiscale.calc_check_digit(body))
 
 
 def brazilian_cpf(rng: random.Random) -> str:

@@ -64,11 +64,11 @@ def test_hostile_input_balances_and_the_job_stays_up(broker, flink) -> None:
     assert ingest_balance(books) == 0
     assert flink.state(job) == "RUNNING"
 
-    requests = [orjson.loads(value) for _, value in _read_all(broker, "requests")]
+    requests = [orjson.loads(value) for _, value in read_topic(broker, PREFIX + "requests")]
     assert len(requests) == EXPECTED_BOOKS["requests"]
     assert len({(r["trace_id"], r["span_id"]) for r in requests}) == len(requests)
-    assert {key for key, _ in _read_all(broker, "requests")} == {r["trace_id"].encode() for r in requests}
-    letters = [orjson.loads(value) for _, value in _read_all(broker, "dead_letters")]
+    assert {key for key, _ in read_topic(broker, PREFIX + "requests")} == {r["trace_id"].encode() for r in requests}
+    letters = [orjson.loads(value) for _, value in read_topic(broker, PREFIX + "dead_letters")]
     reasons = Counter(letter["reason"] for letter in letters)
     assert reasons == {"malformed_proto": 1, "no_value": 1, "bad_id": 1, "clock_skew": 1, "late": 1}
     assert len({letter["dead_letter_id"] for letter in letters}) == len(letters)
@@ -86,14 +86,14 @@ def _wait_for_books(kafka: KafkaClient, expected: dict[str, int], timeout_second
     return counts
 
 
-def _read_all(broker, topic: str) -> list[tuple[bytes, bytes]]:
+def read_topic(broker, topic: str) -> list[tuple[bytes, bytes]]:
     """Every committed record of a topic, as (key, value)."""
     consumer = Consumer(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader", "isolation.level": "read_committed",
          "enable.partition.eof": True, "auto.offset.reset": "earliest"}
     )  # fmt: skip
-    partitions = consumer.list_topics(PREFIX + topic, timeout=10).topics[PREFIX + topic].partitions
-    consumer.assign([TopicPartition(PREFIX + topic, p, 0) for p in partitions])
+    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
     records, ended = [], set()
     while len(ended) < len(partitions):
         message = consumer.poll(10)

@@ -1,4 +1,4 @@
-"""A corpus of made-up texts with personal data at known places, and of texts that look like it and have none. Seeded."""
+"""A corpus of made-up texts with personal data at known places, and of texts that only look like it. Seeded."""
 
 import hashlib
 import random
@@ -124,7 +124,8 @@ NEGATIVES: dict[str, Callable[[random.Random], str]] = {
     "git hash": lambda r: f"commit {hashlib.sha1(r.randbytes(8)).hexdigest()} by bot",
     "trace id": lambda r: f"trace_id={r.getrandbits(128):032x} span_id={r.getrandbits(64):016x}",
     "amount": lambda r: (
-        f"total: {r.randrange(1, 999)},{_digits(r, 3)},{_digits(r, 3)}.{_digits(r, 2)} EUR and $1 {_digits(r, 3)} {_digits(r, 3)}"
+        f"total: {r.randrange(1, 999)},{_digits(r, 3)},{_digits(r, 3)}.{_digits(r, 2)} EUR and "
+        f"$1 {_digits(r, 3)} {_digits(r, 3)}"
     ),
     "decimal": lambda r: f"pi is 3.{_digits(r, 15)} and loss 0.{_digits(r, 16)}",
     "time and duration": lambda r: f"took 00:{r.randrange(10, 60)}:{r.randrange(10, 60)}.{_digits(r, 3)}",

@@ -1,4 +1,4 @@
-"""Prompts and responses on their way into `requests`: every spelling, both encodings, masked, cut, never where not asked."""
+"""Prompts and responses on their way into `requests`: every spelling, both encodings, masked, cut, never unasked."""
 
 import orjson
 import pytest
@@ -22,6 +22,9 @@ MESSAGES = [
     {"role": "system", "parts": [{"type": "text", "content": "Be brief."}]},
     {"role": "user", "parts": [{"type": "text", "content": f"Write to {EMAIL}"}, {"type": "blob", "data": "x"}]},
 ]
+
+CHAT = "system: Be brief.\nuser: Write to {} [blob]"
+LANGFUSE = orjson.dumps({"messages": [{"role": "user", "content": EMAIL}]}).decode()
 
 
 def value(content: object) -> AnyValue:
@@ -56,8 +59,8 @@ def requests_of(request: ExportTraceServiceRequest, encoding: str, how: TextMask
 
 
 SENT = {
-    "current": (span(gen_ai__input__messages=orjson.dumps(MESSAGES).decode()), "system: Be brief.\nuser: Write to {} [blob]"),
-    "structured": (span(gen_ai__input__messages=MESSAGES), "system: Be brief.\nuser: Write to {} [blob]"),
+    "current": (span(gen_ai__input__messages=orjson.dumps(MESSAGES).decode()), CHAT),
+    "structured": (span(gen_ai__input__messages=MESSAGES), CHAT),
     "old": (span(gen_ai__prompt=f"Write to {EMAIL}"), "Write to {}"),
     "instructions": (
         span(gen_ai__system_instructions=[{"type": "text", "content": "Be brief."}], gen_ai__prompt=f"Hi {EMAIL}"),
@@ -69,7 +72,7 @@ SENT = {
         "system: Hi\nuser: and {}",
     ),
     "openinference": (span(llm__input_messages__0__message__content=EMAIL, input__value="other"), "{}"),
-    "langfuse": (span(langfuse__observation__input=orjson.dumps({"messages": [{"role": "user", "content": EMAIL}]}).decode()), "{}"),
+    "langfuse": (span(langfuse__observation__input=LANGFUSE), "{}"),
     "vercel": (span(ai__prompt=EMAIL), "{}"),
     "event": (span(events={"gen_ai.content.prompt": {"gen_ai.prompt": f"to {EMAIL}"}}), "to {}"),
     "details": (

@@ -60,8 +60,8 @@ class Detector:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Detectors of one sort behind one pattern, their alternation: most texts have nothing for any of them, and then one
-    pass over the text has shown it.
+    """Detectors of one sort behind one pattern, their alternation: most texts have nothing for any of them, and then
+    one pass over the text has shown it.
     """
 
     detectors: tuple[Detector, ...]

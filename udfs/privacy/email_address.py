@@ -14,7 +14,8 @@ from udfs.privacy.kinds import Kind
 
 # Endings of files, none of them a top-level domain.
 FILE_ENDINGS = frozenset(
-    b"png jpg jpeg gif svg webp bmp ico css scss js mjs jsx ts tsx json yaml yml xml html htm txt csv log pdf exe dll".split()
+    b"png jpg jpeg gif svg webp bmp ico css scss js mjs jsx ts tsx json yaml yml xml html htm txt csv log pdf exe "
+    b"dll".split()
 )
 SERVICE_USERS = frozenset((b"git", b"hg", b"svn"))
 

@@ -1,8 +1,8 @@
 """Personal data in a text: every detector's findings, overlaps resolved.
 
-The rule for overlaps: findings that overlap become one, over all that any of them covers. It has the kind of the longest
-of them, secrets before all else; of equally long ones, of the kind that ranks first (kinds.py). So nothing that was
-found is left, and no mask cuts another.
+The rule for overlaps: findings that overlap become one, over all that any of them covers. It has the kind of the
+longest of them, secrets before all else; of equally long ones, of the kind that ranks first (kinds.py). So nothing that
+was found is left, and no mask cuts another.
 """
 
 from collections.abc import Iterable
@@ -35,8 +35,8 @@ _ANY = alternation(detector for each in FAMILIES for detector in each.detectors)
 def find(text: str, name_model: NameModel | None = None) -> list[Finding]:
     """Return the personal data in `text`: disjoint findings, ascending; places are characters of `text`.
 
-    Time is linear in the text, some 20 ns a byte where there is little to find (tests/bench/bench_privacy.py). Raises what `name_model` does,
-    and nothing else.
+    Linear time, some 20 ns a byte where there is little to find (tests/bench/bench_privacy.py). Raises what
+    `name_model` does, and nothing else.
 
     >>> find("Mail an jane@example.com, Tel. +49 30 901820")
     [Finding(start=8, end=24, kind=<Kind.EMAIL: 'EMAIL'>), Finding(start=31, end=44, kind=<Kind.PHONE: 'PHONE'>)]

@@ -75,20 +75,22 @@ def _table() -> npt.NDArray[np.uint8]:
     return table
 
 
+# Unicode categories that stand for themselves whatever the character: formats and marks, dashes, blanks, line breaks.
+_OF_CATEGORY = {
+    **dict.fromkeys(("Cf", "Mn", "Me"), _INVISIBLE),
+    "Pd": ord("-"),
+    "Zs": ord(" "),
+    **dict.fromkeys(("Zl", "Zp"), ord("\n")),
+}
+
+
 def _byte(character: str) -> int:
     category = unicodedata.category(character)
-    if category in ("Cf", "Mn", "Me"):
-        return _INVISIBLE
-    if category == "Pd" or character == "−":
-        return ord("-")
-    if category == "Zs":
-        return ord(" ")
-    if category in ("Zl", "Zp"):
-        return ord("\n")
+    known = ord("-") if character == "−" else _OF_CATEGORY.get(category)
+    if known is not None:
+        return known
     digit = unicodedata.decimal(character, None)
-    if digit is not None:
-        return ord("0") + digit
-    compatible = unicodedata.normalize("NFKC", character)
+    compatible = str(digit) if digit is not None else unicodedata.normalize("NFKC", character)
     if len(compatible) == 1 and compatible.isascii():
         return ord(compatible)
     if category == "Lo":

@@ -20,10 +20,10 @@ def _ibans(text: Folded, start: int, end: int) -> Iterable[Span]:
         if data[place] in _SEPARATORS:
             continue
         written.append(data[place])
-        if _SHORTEST <= len(written) <= _LONGEST and not in_word(data, start, place + 1) and _mod_97(written) == 1:
-            if iban.is_valid(written.decode("ascii"), check_country=False):
-                yield start, place + 1
-                return
+        may_end = _SHORTEST <= len(written) <= _LONGEST and not in_word(data, start, place + 1)
+        if may_end and _mod_97(written) == 1 and iban.is_valid(written.decode("ascii"), check_country=False):
+            yield start, place + 1
+            return
 
 
 def _mod_97(written: bytearray) -> int:

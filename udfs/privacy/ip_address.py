@@ -1,4 +1,4 @@
-"""IP addresses. Left alone: version numbers of four parts, and addresses of no one (loopback, unspecified, broadcast)."""
+"""IP addresses. Left alone: version numbers of four parts, addresses of no one (loopback, unspecified, broadcast)."""
 
 import ipaddress
 import re

@@ -18,7 +18,7 @@ RELATIVE_ACCURACY = 0.01
 class Ledger:
     """Counts of texts: all, those cut at the limit, those withheld because a name model failed; findings by kind.
 
-    `latencies_ms` has the time each text took in detection and masking, milliseconds; `sketch` those of lines read back.
+    `latencies_ms` has the time each text took in detection and masking, ms; `sketch` those of lines read back.
     """
 
     texts: int = 0

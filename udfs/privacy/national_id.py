@@ -114,7 +114,8 @@ LETTERED_IDS = (
     NationalId("ES", rb"\b[XYZxyz][ \-]?[0-9]{7}[ \-]?[A-HJ-NP-TV-Za-hj-np-tv-z]\b", nie.is_valid),
     NationalId(
         "IT",
-        rb"\b(?i:[A-Z]{3} ?[A-Z]{3} ?[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2} ?[A-Z][0-9LMNPQRSTUV]{3}[A-Z])\b",
+        rb"\b(?i:[A-Z]{3} ?[A-Z]{3} ?[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2} ?"
+        rb"[A-Z][0-9LMNPQRSTUV]{3}[A-Z])\b",
         codicefiscale.is_valid,
     ),
     NationalId("IN", rb"\b[A-Z]{3}[ABCFGHJLPT][A-Z][0-9]{4}[A-Z]\b", _always),  # PAN

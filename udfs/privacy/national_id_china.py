@@ -10,8 +10,10 @@ from udfs.privacy.kinds import Kind
 
 # First two digits, GB/T 2260: provinces, and 81 to 83 for residents of Hong Kong, Macau and Taiwan.
 PROVINCES = frozenset(
-    (11, 12, 13, 14, 15, 21, 22, 23, 31, 32, 33, 34, 35, 36, 37, 41, 42, 43, 44, 45, 46, 50, 51, 52, 53, 54, 61, 62, 63)
-    + (64, 65, 71, 81, 82, 83)
+    (
+        *(11, 12, 13, 14, 15, 21, 22, 23, 31, 32, 33, 34, 35, 36, 37, 41, 42, 43, 44, 45, 46),
+        *(50, 51, 52, 53, 54, 61, 62, 63, 64, 65, 71, 81, 82, 83),
+    )
 )
 _SAID = words("身份证", "身份證", "证件号", "證件號", "id card", "resident id", "identity number", "id number")
 
@@ -50,9 +52,9 @@ def _resident_ids(text: Folded, start: int, end: int) -> Iterable[Span]:
 def _first_generation(text: Folded, start: int, end: int) -> Iterable[Span]:
     """15 digits, no check digit: only after a word that says so. Two digits of the year, all of the 20th century."""
     written = text.data[start:end].decode()
-    if _is_place_and_date(written[:2], "19" + written[6:12]) and is_alone(text.data, start, end):
-        if follows(text, start, _SAID):
-            yield start, end
+    may_be = _is_place_and_date(written[:2], "19" + written[6:12]) and is_alone(text.data, start, end)
+    if may_be and follows(text, start, _SAID):
+        yield start, end
 
 
 CHINA_DETECTORS = (

@@ -14,7 +14,7 @@ from udfs.privacy.folded import Folded
 from udfs.privacy.kinds import Kind
 
 SHORTEST, LONGEST = 7, 15  # ITU-T E.164
-# Most digits of a number with its country code, where a plan has a fixed length. Source: ITU-T national numbering plans.
+# Most digits of a number with its country code, where a plan fixes it. Source: ITU-T, national numbering plans.
 MOST_DIGITS = {
     **{"1": 11, "7": 11, "20": 12, "27": 11, "30": 12, "31": 11, "32": 11, "33": 11, "34": 11, "36": 11, "41": 11},
     **{"44": 12, "45": 10, "46": 12, "47": 10, "48": 11, "52": 13, "54": 13, "55": 13, "60": 12, "61": 11, "62": 14},
@@ -51,9 +51,9 @@ def _most_digits(digits: str) -> int:
 def _double_zero(text: Folded, start: int, end: int) -> Iterable[Span]:
     """00 for `+`: order numbers begin so too, so it takes groups or a word."""
     digits = digits_of(text.data[start:end])
-    if 10 <= len(digits) <= LONGEST + 2 and is_alone(text.data, start, end):
-        if len(digits) < end - start or follows(text, start, _SAID):
-            yield start, end
+    may_be = 10 <= len(digits) <= LONGEST + 2 and is_alone(text.data, start, end)
+    if may_be and (len(digits) < end - start or follows(text, start, _SAID)):
+        yield start, end
 
 
 def _alone(text: Folded, start: int, end: int) -> Iterable[Span]:
@@ -73,9 +73,9 @@ def _trunk_zero(text: Folded, start: int, end: int) -> Iterable[Span]:
 
 def _said(text: Folded, start: int, end: int) -> Iterable[Span]:
     digits = digits_of(text.data[start:end])
-    if SHORTEST <= len(digits) <= LONGEST and not _DATE.match(text.data, start, end):
-        if is_alone(text.data, start, end) and follows(text, start, _SAID):
-            yield start, end
+    may_be = SHORTEST <= len(digits) <= LONGEST and not _DATE.match(text.data, start, end)
+    if may_be and is_alone(text.data, start, end) and follows(text, start, _SAID):
+        yield start, end
 
 
 PHONE_DETECTORS = (
@@ -93,7 +93,8 @@ PHONE_DETECTORS = (
     Detector(
         Kind.PHONE,
         pattern(
-            rb"(?:\(0(?:10|2[0-9]|[3-9][0-9]{2})\) ?|\b0(?:10|2[0-9]|[3-9][0-9]{2})[ \-])[2-8][0-9]{2,3}[ \-]?[0-9]{4}\b"
+            rb"(?:\(0(?:10|2[0-9]|[3-9][0-9]{2})\) ?|\b0(?:10|2[0-9]|[3-9][0-9]{2})[ \-])"
+            rb"[2-8][0-9]{2,3}[ \-]?[0-9]{4}\b"
         ),
         _alone,
         needs=(b"0",),

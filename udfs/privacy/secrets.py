@@ -32,7 +32,10 @@ TOKEN_FORMS = (
     rb"eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*)?(?:\.[A-Za-z0-9_\-]+){0,2}",  # JWT, JWE
 )
 
-_PEM = rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)"
+_PEM = (
+    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)"
+    rb"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)"
+)
 _BEARER = rb"(?i)\b(?:bearer|basic|token)[ :]+[A-Za-z0-9._~+/\-]{16,}={0,2}"
 _IN_URL = rb"[A-Za-z][A-Za-z0-9+.\-]{1,20}://[^\s/@:\x90]{0,64}:[^\s/@\x90]{1,128}@"
 _NAMES = (

@@ -1,4 +1,4 @@
-"""What leaves the decoder masked: texts, free-form labels, names of free-form attributes. docs/privacy.md has the rules.
+"""What leaves the decoder masked: texts, free-form labels, names of free-form attributes. Rules: docs/privacy.md.
 
 Prompts and responses come only where they are asked for, masked and cut. Labels that callers write freely (tenant,
 error type...) are masked always: an e-mail address for a tenant, a key in an error. What operators set (model, version,

@@ -291,7 +291,8 @@ def read_spans(
     """Return the usable spans of `messages`, and a dead letter for each span or message that can't be used.
 
     Never raises on content. What can't hold spans (an entry of resourceSpans that is no object...) counts as one span
-    and is dead-lettered alone; the rest of its message is used. With `texts`, what holds prompts and responses comes too. Empty messages hold no spans. O(total bytes).
+    and is dead-lettered alone; the rest of its message is used. Empty messages hold no spans. With `texts`,
+    what holds prompts and responses comes too. O(total bytes).
     """
     reader = _Reader(lenient=lenient, texts=texts)
     for index, message in enumerate(messages):

@@ -15,7 +15,7 @@ from udfs.telemetry.span_texts import TextValue
 
 
 def text_values(spans: pa.StructArray) -> list[TextValue]:
-    """Return every attribute of `spans`, and of their events, that holds text. O(attributes) + O(length of the texts)."""
+    """Return every attribute of `spans`, and of their events, that holds text. O(attributes + length of the texts)."""
     found = [
         TextValue(owner, "", key, value)
         for owner, key, value in _pairs(spans.field("attributes"), np.arange(len(spans)), is_text_key)
