@@ -191,14 +191,14 @@ VERDICTS = DeltaTable(
 
 ALERTS = DeltaTable(
     name="alerts",
-    comment="One row a transition of an alert: firing or resolved, with the windows that made it",
+    comment="One row a transition of an alert: what it became, with the windows that made it and what keeps it back",
     topic="alerts",
     key="alert_id",
     time="starts_at",
     statistics=("updated_at", "fingerprint", "state"),
     columns=(
-        _read(Wire.TEXT, "alert_id", "Hash of fingerprint, start and state"),
-        _read(Wire.TEXT, "state", "firing or resolved"),
+        _read(Wire.TEXT, "alert_id", "Hash of fingerprint, start and state (and episode)"),
+        _read(Wire.TEXT, "state", "pending, firing, suppressed or resolved"),
         _read(Wire.TEXT, "fingerprint", "Alertmanager's fingerprint of the labels"),
         _read(Wire.LABELS, "labels", "Alert labels"),
         _read(Wire.LABELS, "annotations", "Summary, description, runbook"),
@@ -212,6 +212,12 @@ ALERTS = DeltaTable(
         _read(Wire.LABELS, "series", "Group-by labels of the series"),
         _read(Wire.TEXT, "model_card_digest", "Digest of the model card; joins model_cards"),
         _read(Wire.JSON, "evidence", "The windows that argued for it, as JSON text"),
+        _read(Wire.TEXT, "incident_id", "The incident it belongs to, null in older records", nullable=True),
+        _read(
+            Wire.JSON, "suppression", "What keeps it from people, as JSON text, null where nothing does", nullable=True
+        ),
+        _read(Wire.JSON, "root_cause", "Ranked causes, as JSON text, null where none was found", nullable=True),
+        _read(Wire.INTEGER, "episode", "How often it was in this state before, null for never", nullable=True),
         _read(Wire.INTEGER, "schema_version", "Version of the record's schema"),
         *_PLACE,
         _DAY,
@@ -219,6 +225,12 @@ ALERTS = DeltaTable(
     checks=(
         _matches("alert_id", _RECORD_ID, "must be 32 hex digits"),
         _one_of("state", AlertState),
+        Check(
+            "suppression",
+            "where_suppressed",
+            "must be there where state is suppressed",
+            f"state <> {literal(AlertState.SUPPRESSED)} OR suppression IS NOT NULL",
+        ),
         _matches("fingerprint", _FINGERPRINT, "must be 16 hex digits"),
         Check("active_at", "before_start", "must not be after startsAt", "active_at <= starts_at"),
         Check("ends_at", "after_start", "must not be before startsAt", "ends_at >= starts_at"),

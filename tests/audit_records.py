@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from schemas.alerts import Alert, AlertState, EvidenceWindow
+from schemas.alerts import Alert, AlertState, EvidenceWindow, Suppression, SuppressionReason
 from schemas.dead_letters import dead_letter_record
 from schemas.decisions import Action, Decision
 from schemas.feedback import Feedback
@@ -65,9 +65,10 @@ def unknown_verdict(number: int) -> Verdict:
 
 
 def alert(number: int, state: AlertState) -> bytes:
-    """The firing or resolved record of alert `number`."""
+    """The record of alert `number` in a state; a suppressed one is silenced for an hour."""
     start_ms = START_MS + 600_000 * number
-    end_ms = start_ms + (900_000 if state is AlertState.FIRING else 120_000)
+    end_ms = start_ms + (120_000 if state is AlertState.RESOLVED else 900_000)
+    silenced = Suppression(SuppressionReason.SILENCE, "s1", "silenced by ann: load test", start_ms + 3_600_000)
     return Alert(
         state=state,
         fingerprint=f"{number:016x}",
@@ -76,13 +77,17 @@ def alert(number: int, state: AlertState) -> bytes:
         active_at_ms=start_ms - SLIDE_MS,
         starts_at_ms=start_ms,
         ends_at_ms=end_ms,
-        updated_at_ms=start_ms if state is AlertState.FIRING else end_ms,
+        updated_at_ms=end_ms if state is AlertState.RESOLVED else start_ms,
         generator_url="http://127.0.0.1/",
         monitor="chat",
         feature="feature_0",
         series={"tenant": "acme"},
         model_card_digest=CARD_DIGEST,
         evidence=(EvidenceWindow("a" * 32, start_ms, 0.2, 0.0, 500, 0.01, 0.05, None),),
+        incident_id="b" * 32 if state is AlertState.SUPPRESSED else "",
+        suppression=silenced if state is AlertState.SUPPRESSED else None,
+        root_cause={"status": "ok", "causes": []} if state is AlertState.SUPPRESSED else None,
+        episode=1 if state is AlertState.SUPPRESSED else 0,
     ).to_json()
 
 

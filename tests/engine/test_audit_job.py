@@ -101,6 +101,8 @@ def known_good(sender: Sender) -> None:
     for number in range(3):
         sender.send("alerts", records.alert(number, AlertState.FIRING))
     sender.send("alerts", records.alert(0, AlertState.RESOLVED))
+    sender.send("alerts", records.alert(3, AlertState.SUPPRESSED))
+    sender.send("alerts", records.alert(3, AlertState.RESOLVED))
     sender.send("decisions", records.decision(0))
     for label in records.labels():
         sender.send("feedback", label)

@@ -72,7 +72,7 @@ def test_every_topic_is_one_of_ours() -> None:
     [
         (VERDICTS, records.verdict(0).to_json(), set()),
         (VERDICTS, records.unknown_verdict(0).to_json(), set()),
-        (ALERTS, records.alert(0, AlertState.FIRING), {"status", "receivers"}),
+        (ALERTS, records.alert(0, AlertState.SUPPRESSED), {"status", "receivers"}),
         (SCORES, records.score(0).to_json(), set()),
         (SCORES, records.score(3).to_json(), set()),
         (DECISIONS, records.decision(0), set()),

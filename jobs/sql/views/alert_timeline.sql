@@ -18,3 +18,4 @@ LEFT JOIN alerts AS resolved
   AND resolved.starts_at = firing.starts_at
   AND resolved.state = 'resolved'
 WHERE firing.state = 'firing'
+  AND firing.episode IS NULL

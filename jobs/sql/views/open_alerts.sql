@@ -10,6 +10,7 @@ SELECT
   fingerprint
 FROM alerts AS firing
 WHERE state = 'firing'
+  AND episode IS NULL
   AND NOT EXISTS (
     SELECT 1
     FROM alerts AS resolved
