@@ -18,9 +18,11 @@ from infra.replay import ReplayPlan, ReplayReport, Snapshot, replay
 from infra.stack_settings import load_settings
 from jobs.kafka_client import ConfigurationError
 from jobs.monitors import load_monitors
+from jobs.slos import load_slos
 from schemas.times import rfc3339
 
 MONITORS = CONF / "monitors.yaml"
+SLOS = CONF / "slos.yaml"
 CARDS = sorted((CHECKOUT / "schemas" / "cards").glob("*.json"))
 WAIT_SECONDS = 150.0
 LINE_SECONDS = 15.0
@@ -30,7 +32,11 @@ QUESTIONS = {
     "how did each feature do?": """
         SELECT feature, count(*) AS windows, sum(CASE WHEN drifted THEN 1 ELSE 0 END) AS drifted,
                round(max(statistic), 3) AS worst_d, round(min(log10_p_value), 1) AS least_log10_p
-        FROM verdicts GROUP BY feature ORDER BY drifted DESC, feature""",
+        FROM verdicts WHERE kind <> 'slo' GROUP BY feature ORDER BY drifted DESC, feature""",
+    "where does each service level stand?": """
+        SELECT slo, status, period, target, round(sli, 4) AS sli, total, round(budget_remaining, 3) AS budget_left,
+               concat_ws(', ', firing) AS firing
+        FROM slo_status ORDER BY slo""",
     "what fired, on what evidence, under which model card?": """
         SELECT a.feature, a.state, a.starts_at, c.name AS model_card, c.version
         FROM alerts a LEFT JOIN model_cards c ON a.model_card_digest = c.model_card_digest
@@ -58,17 +64,17 @@ def main() -> int:
         console.print(f"[dim]{time.monotonic() - began:5.0f} s[/]  {what}")
 
     state = state_folder(arguments.state_folder)
-    monitors = load_monitors(MONITORS)
+    monitors, slos = load_monitors(MONITORS), load_slos(SLOS)
     settings = load_settings()
     stack = empty_stack(state, settings.with_free_ports() if arguments.free_ports else settings, say)
-    demo = Demo(stack, MONITORS, tuple(CARDS), say)
+    demo = Demo(stack, MONITORS, tuple(CARDS), say, SLOS)
     try:
         submit_jobs(demo)
         report = _replayed(console, demo, replay_plan(arguments.speed_up))
-        facts = wait_until_through(demo, report, monitors, WAIT_SECONDS)
+        facts = wait_until_through(demo, report, monitors, slos, WAIT_SECONDS)
         say("asking Delta (Spark SQL)")
         answers, delta_ids = _asked(demo)
-        found = checks(facts, report, monitors, delta_ids)
+        found = checks(facts, report, monitors, slos, delta_ids)
         print_summary(console, facts, report, answers)
         print_checks(console, found)
         print_where_next(console, demo)
@@ -100,7 +106,7 @@ def _replayed(console: Console, demo: Demo, plan: ReplayPlan) -> ReplayReport:
 
 
 def _asked(demo: Demo) -> tuple[list[Answer], dict[str, Counter[str]]]:
-    """Ask Delta the three questions, and count the ids of each table, in one Spark session."""
+    """Ask Delta the questions, and count the ids of each table, in one Spark session."""
     spark = open_tables(demo.stack)
     try:
         answers: list[Answer] = []

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from infra.demo.facts import Facts, expected_window_ends, judged_window_ends
+from infra.demo.facts import Facts, expected_budget_ends, expected_window_ends, judged_window_ends, told_budget_ends
+from infra.demo.steps import SLO_WATERMARK_BOUND_MS
 from infra.replay import ReplayReport
 from jobs.monitors import Monitors
+from jobs.slos import Slos
 from schemas.books import ingest_balance
 from schemas.times import epoch_ms
 
@@ -20,11 +22,14 @@ class Check:
     detail: str
 
 
-def checks(facts: Facts, report: ReplayReport, monitors: Monitors, delta_ids: dict[str, Counter[str]]) -> list[Check]:
+def checks(
+    facts: Facts, report: ReplayReport, monitors: Monitors, slos: Slos, delta_ids: dict[str, Counter[str]]
+) -> list[Check]:
     """Return every promise with its outcome. `delta_ids` counts the ids in each audit table."""
     return [
         *_ingest(facts, report),
         *_drift(facts, monitors),
+        *_service_levels(facts, slos),
         *_alerts(facts, report),
         *_audit(facts, delta_ids),
     ]
@@ -63,6 +68,20 @@ def _drift(facts: Facts, monitors: Monitors) -> Iterator[Check]:
             bool(judged) and missing == 0 and more == 0,
             f"{len(judged)} series and features, {len(ends):,} windows each, {missing} missing, {more} too many",
         )
+
+
+def _service_levels(facts: Facts, slos: Slos) -> Iterator[Check]:
+    expected = expected_budget_ends(facts, SLO_WATERMARK_BOUND_MS, slos.slice_ms)
+    told = told_budget_ends(facts)
+    missing = sum(len(expected - set(ends)) for ends in told.values())
+    more = sum(count - 1 for ends in told.values() for count in ends.values())
+    more += sum(len(set(ends) - expected) for ends in told.values())
+    known = {slo for slo, _ in told}
+    yield Check(
+        "each SLO's budget is told every minute once",
+        known == set(slos.by_name) and missing == 0 and more == 0,
+        f"{len(told)} SLOs and series, {len(expected):,} minutes each, {missing} missing, {more} too many",
+    )
 
 
 def _alerts(facts: Facts, report: ReplayReport) -> Iterator[Check]:

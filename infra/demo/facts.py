@@ -8,9 +8,12 @@ import orjson
 
 from infra.books import Books, read_books
 from infra.follow import follow
+from infra.service_levels.standings import BUDGET_TEST
 from jobs.kafka_client import KafkaClient
 from jobs.monitors import Monitors
 from schemas.times import epoch_ms
+from schemas.verdicts import VerdictKind
+from udfs.slo.periods import MINUTE_MS
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,28 @@ def expected_window_ends(facts: Facts, monitors: Monitors) -> dict[str, set[int]
         last = (watermark + 1) // monitor.slide_ms * monitor.slide_ms
         ends[monitor.name] = set(range(first, last + 1, monitor.slide_ms))
     return ends
+
+
+def expected_budget_ends(facts: Facts, watermark_bound_ms: int, slice_ms: int) -> set[int]:
+    """Return the instants (epoch ms) at which every SLO must have told of its budget: each whole minute.
+
+    The final watermark is that of `expected_window_ends`. Valid for SLOs by labels that all requests have alike, told
+    of every minute, from the first slice on.
+    """
+    watermark = min(facts.newest_event_ms.values()) - watermark_bound_ms - 1
+    first_slice_end = (facts.first_event_ms // slice_ms + 1) * slice_ms
+    first = -(-first_slice_end // MINUTE_MS) * MINUTE_MS
+    return set(range(first, watermark + 2, MINUTE_MS))
+
+
+def told_budget_ends(facts: Facts) -> dict[tuple[str, str], Counter[int]]:
+    """Return by SLO and series how often each instant's budget (epoch ms) was told."""
+    told: dict[tuple[str, str], Counter[int]] = {}
+    for verdict in facts.verdicts:
+        if verdict["kind"] == VerdictKind.SLO and verdict["test"] == BUDGET_TEST:
+            ends = told.setdefault((verdict["monitor"], verdict["series_key"]), Counter())
+            ends[epoch_ms(verdict["window_end"])] += 1
+    return told
 
 
 def judged_window_ends(facts: Facts, monitor: str) -> dict[str, Counter[int]]:

@@ -1,4 +1,4 @@
-"""The steps of `make run`: an empty stack, four jobs, the replay, and waiting until all of it came through."""
+"""The steps of `make run`: an empty stack, five jobs, the replay, and waiting until all of it came through."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,14 @@ import orjson
 
 from infra import submit
 from infra.books import read_books
-from infra.demo.facts import Facts, expected_window_ends, judged_window_ends, read_facts
+from infra.demo.facts import (
+    Facts,
+    expected_budget_ends,
+    expected_window_ends,
+    judged_window_ends,
+    read_facts,
+    told_budget_ends,
+)
 from infra.errors import StackError
 from infra.flink_run import Submission
 from infra.replay import Drift, FaultShares, Position, ReplayPlan, ReplayReport
@@ -17,11 +24,14 @@ from infra.stack import Stack
 from infra.stack_settings import StackSettings
 from jobs.kafka_client import KafkaClient
 from jobs.monitors import Monitors
+from jobs.slos import Slos
 
 Say = Callable[[str], None]
 MARKER = "made-by-make-run"
 ONE_PERCENT = 0.01
 DRIFT_FEATURE = "time_per_output_token_seconds"
+# As the monitors' (infra/conf/monitors.yaml): 40 times as fast, a partition may be read 3 s later than the other.
+SLO_WATERMARK_BOUND_MS = 120_000
 # Past the watermark bound of the monitors, so that the last windows close; within a window, so that none is empty.
 FLUSH_SECONDS = 180.0
 # Longer than a checkpoint of the alert job (5 s): what it makes of the last verdicts is committed by then.
@@ -31,12 +41,13 @@ JOB_START_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class Demo:
-    """The stack of one run, and where its files are."""
+    """The stack of one run, and where its files are; without a file of SLOs there is no job for them."""
 
     stack: Stack
     monitors_file: Path
     cards: tuple[Path, ...]
     say: Say
+    slos_file: Path | None = None
 
     @property
     def kafka(self) -> KafkaClient:
@@ -63,10 +74,13 @@ def empty_stack(state: Path, settings: StackSettings, say: Say) -> Stack:
 
 
 def submit_jobs(demo: Demo) -> None:
-    """Start the audit driver, and submit ingest, drift and alert with `flink run`."""
+    """Start the audit driver, and submit ingest, drift, slo and alert with `flink run`."""
     stack, say = demo.stack, demo.say
     servers, jobmanager = stack.broker.bootstrap_servers, stack.flink.rest_address
     arguments: dict[str, list[str]] = {"ingest": [], "drift": ["--monitors", str(demo.monitors_file)], "alert": []}
+    if demo.slos_file is not None:
+        bound_seconds = str(SLO_WATERMARK_BOUND_MS / 1000)
+        arguments["slo"] = ["--slos", str(demo.slos_file), "--watermark-bound-seconds", bound_seconds]
     audit = ["--trigger-seconds", "2", "--model-card", *map(str, demo.cards)]
     driver = submit.with_audit_defaults(submit.JobRequest("audit", servers, jobmanager, args=audit), stack)
     submit.validate(driver)
@@ -91,8 +105,10 @@ def replay_plan(speed_up: float) -> ReplayPlan:
     )
 
 
-def wait_until_through(demo: Demo, report: ReplayReport, monitors: Monitors, timeout_seconds: float) -> Facts:
-    """Wait until ingest, drift, alert and audit have taken in all that was sent, then read the topics.
+def wait_until_through(
+    demo: Demo, report: ReplayReport, monitors: Monitors, slos: Slos, timeout_seconds: float
+) -> Facts:
+    """Wait until ingest, drift, slo, alert and audit have taken in all that was sent, then read the topics.
 
     Gives up waiting after the timeout and returns what there is: the checks then say what is missing.
     """
@@ -102,9 +118,9 @@ def wait_until_through(demo: Demo, report: ReplayReport, monitors: Monitors, tim
     expected = {str(kind): count for kind, count in report.expected_books().items() if count}
     while time.monotonic() < deadline and _ingest_counts(kafka) != expected:
         time.sleep(1.0)
-    say("waiting for drift")
+    say("waiting for drift and slo")
     facts = read_facts(kafka)
-    while time.monotonic() < deadline and not _all_judged(facts, monitors):
+    while time.monotonic() < deadline and not (_all_judged(facts, monitors) and _all_told(facts, slos)):
         time.sleep(1.0)
         facts = read_facts(kafka)
     say("waiting for alert and audit")
@@ -128,6 +144,14 @@ def _all_judged(facts: Facts, monitors: Monitors) -> bool:
     ends = expected_window_ends(facts, monitors)
     judged = {name: judged_window_ends(facts, name) for name in ends}
     return all(judged[name] and all(ends[name] <= set(found) for found in judged[name].values()) for name in ends)
+
+
+def _all_told(facts: Facts, slos: Slos) -> bool:
+    expected = expected_budget_ends(facts, SLO_WATERMARK_BOUND_MS, slos.slice_ms)
+    told = told_budget_ends(facts)
+    return all(any(slo == name for slo, _ in told) for name in slos.by_name) and all(
+        expected <= set(found) for found in told.values()
+    )
 
 
 def _audited(facts: Facts, status: Path) -> bool:

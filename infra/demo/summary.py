@@ -29,7 +29,9 @@ def print_where_next(console: Console, demo: Demo) -> None:
     """Print where the web UI and the tables are, and how to stop."""
     console.print(f"[bold]Web UI[/]   {demo.stack.flink.rest_url}")
     console.print(f"[bold]Tables[/]   {demo.stack.warehouse}")
-    console.print("[bold]Look on[/]  slacktide status · slacktide alerts · slacktide sql   (in .venv/bin)")
+    console.print(
+        "[bold]Look on[/]  slacktide status · slacktide slo · slacktide alerts · slacktide sql   (in .venv/bin)"
+    )
     console.print("[bold]Stop[/]     slacktide down   (--purge deletes the data too)")
 
 
