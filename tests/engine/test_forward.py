@@ -204,7 +204,7 @@ class Hook:
                 """Say nothing."""
 
         self.server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://{LOOPBACK}:{self.server.server_port}"
 
 

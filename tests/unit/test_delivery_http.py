@@ -2,10 +2,13 @@
 
 import random
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -42,7 +45,7 @@ class Server:
                 """Say nothing."""
 
         self.http = ThreadingHTTPServer((LOOPBACK, 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
 
     def post(self) -> Answer:
         return post_json(f"http://{LOOPBACK}:{self.http.server_port}/x", b"[1]", headers={}, timeout_seconds=5)
@@ -127,3 +130,19 @@ def test_waits_double_within_bounds_and_are_never_zero(failures: int, seed: int)
     wait = BackOff(0.5, 30.0).delay_seconds(failures, random.Random(seed))
     whole = min(30.0, 0.5 * 2.0 ** min(failures - 1, 60))
     assert whole / 2 <= wait <= whole
+
+
+def test_a_server_is_trusted_by_its_own_authority_alone(server: Server, tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    line = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+    line += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*line, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
+    url = f"https://{LOOPBACK}:{server.http.server_port}"
+    refused = post_json(url, b"[1]", headers={}, timeout_seconds=5)
+    assert (refused.outcome, server.asked) == (Outcome.RETRY, [])
+    assert "certificate" in refused.detail.lower()
+    taken = post_json(url, b"[1]", headers={"Authorization": "x"}, timeout_seconds=5, ca_file=str(certificate))
+    assert taken.outcome is Outcome.TAKEN
