@@ -26,13 +26,12 @@ from schemas.topics import DEAD_LETTERS
 
 JOB = "forward"
 FETCH_KB = 4096
+# Errors that don't pass by waiting. An unknown topic is none of them: a broker that comes back says so for a moment.
 _LASTING = (
     KafkaError._AUTHENTICATION,
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError._UNKNOWN_TOPIC,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
 
 
