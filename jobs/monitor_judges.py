@@ -57,6 +57,7 @@ from udfs.judging.window_judge import WindowJudge
 from udfs.judging.with_findings import WithFindings
 from udfs.references.embedding_reference import EmbeddingReference
 from udfs.references.errors import ReferenceProfileError
+from udfs.references.figures import ReferenceFigures
 from udfs.references.profile import ReferenceProfile
 from udfs.slicing.fields import ATTRIBUTE, ATTRIBUTE_NAMES
 from udfs.versions.version_limits import ConfidenceShiftLimit, ConsistencyLimit, DivergenceLimit
@@ -337,6 +338,7 @@ def _limit(context: MonitorContext, place: Place, given: dict[str, Any]) -> Wind
         _asked(place.field("field"), context, given["field"], context.profile.feature)
         points = context.profile.features[given["field"]].points
         limit = Limit.changed_by(reference_figure(points, given["figure"], given["q"]), given["change"])
+        limit = replace(limit, reference=ReferenceFigures.of_points(points))
         reference_digest = context.profile.digest
     frame = context.framed(given["field"], given, reference_digest)
     return FixedLimit(frame, given["field"], given["figure"], limit, given["min_samples"], given["q"])

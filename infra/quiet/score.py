@@ -73,7 +73,7 @@ def score(incidents: Iterable[Span], fired: Iterable[Fired], *, window_ms: int, 
     >>> found.precision, found.recall, found.median_delay_windows, len(found.missed), len(found.false_alarms)
     (0.5, 0.5, 1.0, 1, 1)
     """
-    spans = tuple(sorted(set(incidents), key=lambda span: (span.stream, span.start_ms, span.kind)))
+    spans = tuple(sorted(set(incidents), key=lambda span: (span.stream, span.start_ms, span.end_ms, span.kind)))
     alerts = sorted(fired, key=lambda alert: (alert.stream, alert.at_ms, alert.name))
     grace_ms = grace_windows * window_ms
     first: dict[Span, int] = {}

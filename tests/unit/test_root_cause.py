@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -14,14 +15,15 @@ from schemas.times import rfc3339
 from udfs.alerts.cause_signals import (
     CauseSignal,
     Observation,
-    ReferenceFigures,
     level_of,
     observation_of,
 )
 from udfs.alerts.dependencies import Dependencies
 from udfs.alerts.root_cause import CandidateChange, CausePolicy, rank_causes
+from udfs.judging.fixed_limit import FixedLimit, Limit
 from udfs.judging.frame import Frame
 from udfs.judging.reference_ks import ReferenceKs
+from udfs.references.figures import ReferenceFigures
 from udfs.sketches.reference import RankReference
 
 NOW_MS = 1_800_000_000_000
@@ -79,6 +81,20 @@ def test_ks_alone_is_enough_and_agrees_with_the_values():
         assert found.value is None
     expected = np.clip((-1.0 - norm.ppf(0.01)) / (norm.ppf(0.99) - norm.ppf(0.01)), 0, 1)
     assert ranked([found]).confidence == pytest.approx(expected, abs=0.01)
+
+
+def test_a_limit_that_is_a_change_from_the_reference_brings_the_references_figures():
+    points = np.random.default_rng(2).normal(5.0, 0.5, 1000)
+    frame = Frame("m", ENTROPY, (), 60_000, 30_000, "c", "r", "card")
+    figures = ReferenceFigures.of_points([*points, math.inf])
+    limit = replace(Limit.changed_by(5.0, 0.15), reference=figures)
+    judge = FixedLimit(frame, ENTROPY, "mean", limit, min_samples=3)
+    (verdict,) = judge.judge([], NOW_MS, [judge.sketch(points + 0.5)])
+    (cause,) = ranked([observation_of(orjson.loads(verdict.to_json()))]).causes
+    low, high = np.quantile(points, [0.01, 0.99])
+    expected = (points.mean() + 0.5 - low) / (high - low)
+    assert cause.evidence["level"] == pytest.approx(expected, rel=1e-9)
+    assert cause.evidence["z"] == pytest.approx(0.5 / points.std(ddof=1), rel=1e-9)
 
 
 def test_a_value_counts_before_a_shift_and_the_newest_window_before_older_ones():

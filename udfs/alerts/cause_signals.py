@@ -2,7 +2,8 @@
 
 An *observation* is one verdict on a signal's field, of one of two kinds:
 
-- `mean(FIELD)` or `p50(FIELD)` of test `limit`: the window's own value, held against the reference's figures;
+- `mean(FIELD)` or `p50(FIELD)` of test `limit`: the window's own value, held against the reference's figures, which
+  the verdict brings where its limit is a `change` from the reference;
 - the KS verdict of `FIELD`: its D, as the shift of a normal distribution that has this D,
   z = 2 q((1 + D) / 2) with q the normal quantile, signed by the side of the largest gap. It needs no figures of the
   reference: in units of its standard deviation about its mean, mean = 0, p1 = q(0.01), p99 = q(0.99).
@@ -24,6 +25,7 @@ from typing import Any, Literal
 
 from schemas.status import Status
 from schemas.times import epoch_ms
+from udfs.references.figures import ReferenceFigures
 from udfs.signals.follow import field_of
 
 Normalisation = Literal["reference_range", "z_score", "logistic"]
@@ -31,22 +33,6 @@ WrongSide = Literal["above", "below", "both"]
 _NORMAL = NormalDist()
 _KS, _CENTRES = "ks_two_sample", ("mean", "p50")
 _MOST_D = 1.0 - 1e-9  # D = 1 would be an infinite shift
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceFigures:
-    """The reference's mean, standard deviation, 1st and 99th percentile of one field, in the field's unit; finite."""
-
-    mean: float
-    standard_deviation: float
-    p1: float
-    p99: float
-
-    def __post_init__(self) -> None:
-        if not all(math.isfinite(figure) for figure in (self.mean, self.standard_deviation, self.p1, self.p99)):
-            raise ValueError("the figures of a reference must be finite")
-        if self.standard_deviation < 0 or self.p1 > self.p99:
-            raise ValueError("a standard deviation is at least 0, and the 1st percentile at most the 99th")
 
 
 STANDARD = ReferenceFigures(0.0, 1.0, _NORMAL.inv_cdf(0.01), _NORMAL.inv_cdf(0.99))

@@ -24,8 +24,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from schemas.status import Status
-from udfs.alerts.cause_signals import STANDARD, CauseSignal, Level, Observation, ReferenceFigures, level_of
+from udfs.alerts.cause_signals import STANDARD, CauseSignal, Level, Observation, level_of
 from udfs.alerts.dependencies import Dependencies
+from udfs.references.figures import ReferenceFigures
 
 EVERY_SERVICE = "*"
 

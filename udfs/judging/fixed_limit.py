@@ -6,7 +6,7 @@ down 15 %).
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from schemas.verdicts import Verdict
 from udfs.judging.frame import Frame
 from udfs.judging.measured import Measured, Side, measured_verdict
 from udfs.judging.window_judge import Input, InputKind, Values
+from udfs.references.figures import ReferenceFigures
 from udfs.sketches.log import LogSketch
 from udfs.sketches.moments import Moments
 from udfs.sketches.outside import OutsideCounts
@@ -32,12 +33,14 @@ CONFIDENCE = 0.95
 class Limit:
     """A window is wrong on the `wrong_side` of `value`; equal to it is still right.
 
-    `reference_value` is the reference's own figure where the limit was made of it.
+    `reference_value` is the reference's own figure where the limit was made of it, `reference` what else is known of
+    that reference: a root cause is told by it (`udfs.alerts.cause_signals`).
     """
 
     value: float
     wrong_side: Side
     reference_value: float | None = None
+    reference: ReferenceFigures | None = None
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
@@ -50,7 +53,7 @@ class Limit:
         Raises ValueError where `change` or the value is 0 or not finite: then there is no such limit.
 
         >>> Limit.changed_by(0.8, -0.15)
-        Limit(value=0.68, wrong_side='below', reference_value=0.8)
+        Limit(value=0.68, wrong_side='below', reference_value=0.8, reference=None)
         """
         if not change or not reference_value or not math.isfinite(change * reference_value):
             raise ValueError(f"no limit is {change:+.0%} from {reference_value}")
@@ -174,8 +177,13 @@ class FixedLimit:
             n_window_null=n_null,
             n_infinite=n_infinite,
             effect=None if statistic is None or known is None else _change(statistic, known),
-            evidence={} if statistic is None else evidence | ({} if known is None else {"reference_value": known}),
+            evidence={} if statistic is None else evidence | self._reference_evidence(),
         )
+
+    def _reference_evidence(self) -> dict[str, Any]:
+        known, figures = self.limit.reference_value, self.limit.reference
+        evidence: dict[str, Any] = {} if known is None else {"reference_value": known}
+        return evidence if figures is None or self.figure == "rate" else evidence | {"reference": asdict(figures)}
 
 
 def _change(statistic: float, reference_value: float) -> float | None:

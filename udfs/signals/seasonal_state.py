@@ -1,4 +1,4 @@
-"""What a dynamic threshold remembers of one series, and its bytes: sealed, versioned, at most some 12 kB.
+"""What a dynamic threshold remembers of one series, and its bytes: sealed, versioned, at most some 19 kB.
 
 u32   length of the JSON that follows: scalars, and how many numbers each array has
 ...   the JSON
