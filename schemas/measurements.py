@@ -144,12 +144,12 @@ class Measurement:
         """Read one value back; fields that a later version may add are passed over. Raises ValueError on no JSON object
         and where a required field is missing.
         """
-        found = orjson.loads(value)
         try:
+            found = orjson.loads(value)
             taken = {f.name: found[f.name] for f in fields(cls) if f.name in found}
             plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in taken.items()}
             return cls(**plain)
-        except TypeError as error:
+        except (orjson.JSONDecodeError, TypeError) as error:
             raise ValueError(f"no measurement: {error}") from None
 
 

@@ -31,6 +31,10 @@ def counter(name: str, *points: dict[str, Any], temporality: int = 2) -> dict[st
     return {"name": name, "sum": {"aggregationTemporality": temporality, "isMonotonic": True, "dataPoints": points}}
 
 
+def gauge(name: str, *points: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "gauge": {"dataPoints": points}}
+
+
 def histogram(name: str, *points: dict[str, Any], temporality: int = 2) -> dict[str, Any]:
     return {"name": name, "histogram": {"aggregationTemporality": temporality, "dataPoints": points}}
 
