@@ -16,6 +16,7 @@ from pyflink.table.udf import udf
 from jobs.flink_environment import job_name, keyed_stream, open_environment
 from jobs.kafka_client import ConfigurationError
 from jobs.mask_key import mask_key
+from jobs.request_slices import interval
 from jobs.settings import JobSettings, add_job_arguments, keyed_by, settings_from, sink_options, source_options
 from jobs.sql_script import sql_statements
 from schemas.books import IngestKind
@@ -126,7 +127,9 @@ def statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str
 
 def _masking_statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str]:
     verdicts = sink_options(settings, JOB, "verdicts", keyed_by("series_key"))
-    return sql_statements("ingest_masking.sql", verdicts=verdicts, judge_seconds=str(arguments.masking_verdict_seconds))
+    return sql_statements(
+        "ingest_masking.sql", verdicts=verdicts, judge_interval=interval(arguments.masking_verdict_seconds * 1000)
+    )
 
 
 def _main_statements(arguments: argparse.Namespace, settings: JobSettings) -> list[str]:
@@ -160,7 +163,7 @@ def build(table_env: StreamTableEnvironment, arguments: argparse.Namespace, sett
         lenient=arguments.lenient,
         max_skew_ms=arguments.max_skew_seconds * 1000,
         joins=arguments.join_seconds > 0,
-        privacy=_privacy(arguments),
+        privacy=ingest_privacy(arguments),
     )
     table_env.create_temporary_function("decode_spans", udf(decode, result_type=DataTypes.STRING(), func_type="pandas"))
     table_env.create_temporary_function(
@@ -185,7 +188,7 @@ def build(table_env: StreamTableEnvironment, arguments: argparse.Namespace, sett
     return statement_set
 
 
-def _privacy(arguments: argparse.Namespace) -> Privacy:
+def ingest_privacy(arguments: argparse.Namespace) -> Privacy:
     """Return what to mask and carry. Raises ConfigurationError where text is to be carried and there is no key."""
     carries_text = arguments.text == "masked"
     key = mask_key(required=carries_text)

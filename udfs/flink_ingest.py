@@ -16,6 +16,7 @@ from udfs.telemetry.masking import MAX_TEXT_CHARACTERS, TextMasking
 from udfs.telemetry.waiting_line import GENAI, PAYLOAD_AT
 
 JOB = "ingest"
+LEDGER_SEPARATOR = "|"  # no ledger holds one: names of kinds, numbers and base64
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,14 @@ class DecodeSpans(ScalarFunction):
 
 
 class JudgeMasking(ScalarFunction):
-    """(ledgers of a window, one a line; its start and end) -> its verdicts as JSON, one a line."""
+    """(ledgers of a window, with LEDGER_SEPARATOR between; its start and end) -> its verdicts as JSON, one a line."""
 
     def eval(self, ledgers: "pd.Series[str]", starts: "pd.Series[int]", ends: "pd.Series[int]") -> "pd.Series[str]":
         """Three Series of equal length to a Series of STRING."""
         windows = zip(ledgers, starts, ends, strict=True)
-        judged = [masking_verdicts(lines.split("\n"), int(start), int(end)) for lines, start, end in windows]
+        judged = [
+            masking_verdicts(lines.split(LEDGER_SEPARATOR), int(start), int(end)) for lines, start, end in windows
+        ]
         return pd.Series(["\n".join(v.to_json().decode() for v in verdicts) for verdicts in judged], dtype=object)
 
 
