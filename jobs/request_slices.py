@@ -39,6 +39,7 @@ _FIRST_SKEWED_MS = f"(CAST({_SECONDS} AS BIGINT) + {1_577_836_800 + MAX_SKEW_MIN
 # record twice, in each of three places; the remainder is the time itself where it is in order, and else one before the
 # first that is skewed (a small one, unless it is decades ahead).
 _EVENT_TIME_COLUMN = f"TO_TIMESTAMP_LTZ(MOD({_SEEN_MS}, {_FIRST_SKEWED_MS}), 3)"
+_SINKS = tuple(f"CREATE TEMPORARY TABLE {name} (" for name in ("verdicts", "dead_letters", "books"))
 _BOOKS = {"value.format": "json", "value.fields-include": "ALL"}
 _TAKEN = DataTypes.ROW(
     [
@@ -52,29 +53,44 @@ _TAKEN = DataTypes.ROW(
 
 
 def request_statements(
-    settings: JobSettings, job: str, *, watermark_bound_ms: int, idle_timeout_ms: int, until_now: bool = False
+    settings: JobSettings,
+    job: str,
+    *,
+    watermark_bound_ms: int,
+    idle_timeout_ms: int,
+    until_now: bool = False,
+    topic: str = "requests",
+    suffix: str = "",
 ) -> list[str]:
-    """Return the tables and views up to `taken_once`, in order. `until_now` bounds the source."""
+    """Return the tables and views up to `taken_once`, in order. `until_now` bounds the source.
+
+    Another topic of JSON objects with an `event_time_ms` can be read alike. Where a job reads several, the second and
+    its views are told apart by a `suffix` of their names; the sinks are those of the first.
+    """
     bounded = {"scan.bounded.mode": "latest-offset"} if until_now else {}
     reading = {"format": "raw", "scan.watermark.idle-timeout": f"{idle_timeout_ms} ms", **bounded}
-    return sql_statements(
+    statements = sql_statements(
         "request_slices.sql",
+        suffix=suffix,
         event_time=_EVENT_TIME_COLUMN,
         watermark_bound=interval(watermark_bound_ms),
-        requests=source_options(settings, job, "requests", reading),
+        requests=source_options(settings, job, topic, reading),
         verdicts=sink_options(settings, job, "verdicts", keyed_by("series_key")),
         dead_letters=sink_options(settings, job, "dead_letters", keyed_by("topic")),
         books=sink_options(settings, job, "books", keyed_by("job") | _BOOKS),
     )
+    return [statement for statement in statements if not (suffix and statement.startswith(_SINKS))]
 
 
-def take_requests(table_env: StreamTableEnvironment, slicer: RequestSlicer, statements: list[str]) -> None:
-    """Execute `request_statements` with `slicer`, and register view `taken`."""
+def take_requests(
+    table_env: StreamTableEnvironment, slicer: RequestSlicer, statements: list[str], suffix: str = ""
+) -> None:
+    """Execute `request_statements` with `slicer`, and register view `taken` (and the suffix)."""
     taking = udf(TakeRequests(slicer), result_type=_TAKEN, func_type="pandas")
-    table_env.create_temporary_function("take_requests", taking)
+    table_env.create_temporary_function(f"take_requests{suffix}", taking)
     for statement in statements:
         table_env.execute_sql(statement)
-    register_once(table_env, "taken_once", "taken", event_time="event_time")
+    register_once(table_env, f"taken_once{suffix}", f"taken{suffix}", event_time="event_time")
 
 
 def register_once(table_env: StreamTableEnvironment, view: str, name: str, event_time: str | None = None) -> None:

@@ -1,4 +1,4 @@
-CREATE TEMPORARY TABLE requests (
+CREATE TEMPORARY TABLE requests{suffix} (
   request BYTES,
   `partition` INT NOT NULL METADATA VIRTUAL,
   `offset` BIGINT NOT NULL METADATA VIRTUAL,
@@ -22,23 +22,23 @@ CREATE TEMPORARY TABLE books (job STRING, kind STRING, monitor STRING, `count` B
 );
 -- The newest event time of the partition so far lives in keyed state, so lateness is judged alike after a restart, when
 -- CURRENT_WATERMARK is null for a while.
-CREATE TEMPORARY VIEW placed AS
+CREATE TEMPORARY VIEW placed{suffix} AS
 SELECT request, `partition`, `offset`, `timestamp`, event_time, MAX(event_time) OVER (
   PARTITION BY `partition` ORDER BY proctime ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS newest_time
-FROM requests;
+FROM requests{suffix};
 -- The condition always holds. Without it the planner would move CURRENT_WATERMARK to the source, where it is that of
 -- one source task alone.
-CREATE TEMPORARY VIEW taking AS
+CREATE TEMPORARY VIEW taking{suffix} AS
 SELECT `offset`, event_time,
 -- Without a zone: pandas takes ten times as long for instants with one.
-  take_requests(request, `partition`, `offset`, CAST(`timestamp` AS TIMESTAMP(3)), CAST(event_time AS TIMESTAMP(3)),
+  take_requests{suffix}(request, `partition`, `offset`, CAST(`timestamp` AS TIMESTAMP(3)), CAST(event_time AS TIMESTAMP(3)),
     CAST(GREATEST(newest_time - {watermark_bound}, COALESCE(CURRENT_WATERMARK(event_time), TO_TIMESTAMP_LTZ(0, 3)))
       AS TIMESTAMP(3))) AS found
-FROM placed
+FROM placed{suffix}
 WHERE newest_time >= TO_TIMESTAMP_LTZ(-86400000, 3);
 -- Few rows are left: one a batch, series and slice. It passes through a DataStream (jobs/request_slices.py), so that there is
 -- one copy of all that is before it.
-CREATE TEMPORARY VIEW taken_once AS
+CREATE TEMPORARY VIEW taken_once{suffix} AS
 SELECT `offset`, event_time, found.series, found.packets, found.sizes, found.letters, found.counts
-FROM taking
+FROM taking{suffix}
 WHERE found.sizes IS NOT NULL OR found.letters IS NOT NULL OR found.counts IS NOT NULL;

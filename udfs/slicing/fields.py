@@ -26,8 +26,8 @@ Bodies = Sequence[Body]
 
 
 def field_of(name: str) -> str:
-    """Return the request's field that holds `name`: itself, or the map of attributes."""
-    return "attributes" if name.startswith(ATTRIBUTE) or name == ATTRIBUTE_NAMES else name
+    """Return the request's field that holds `name`: itself, or the map before the first dot (`attributes.NAME`)."""
+    return "attributes" if name == ATTRIBUTE_NAMES else name.partition(".")[0]
 
 
 def column(bodies: Bodies, given: Input) -> Values:
@@ -48,13 +48,13 @@ def column(bodies: Bodies, given: Input) -> Values:
 
 
 def raw_values(bodies: Bodies, field: str) -> list[Any]:
-    """Return the field's values as JSON has them; `attributes.NAME` is looked up in the map."""
+    """Return the field's values as JSON has them; `attributes.NAME`, `labels.NAME` are looked up in their map."""
     values = list(map(attrgetter(field_of(field)), bodies))
     if field == ATTRIBUTE_NAMES:
         return [_names(body, found) for body, found in zip(bodies, values, strict=True)]
-    if not field.startswith(ATTRIBUTE):
+    _, is_in_map, name = field.partition(".")
+    if not is_in_map:
         return values
-    name = field.removeprefix(ATTRIBUTE)
     return [found.get(name) if isinstance(found, dict) else None for found in values]
 
 
