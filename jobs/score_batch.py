@@ -24,11 +24,12 @@ from udfs.sampling.review import ReviewRule
 from udfs.sampling.rule import SampleRule
 
 JOB = "score"
+CUT_BY_INGEST = "text_cut_by_ingest"
 log = logging.getLogger(__name__)
 
 _LABELS = [(name, str | None, None) for name in REQUEST_LABELS]
 _FIELDS = [("trace_id", str), ("span_id", str), ("event_time_ms", int)]
-_TEXTS = [("prompt", str | None, None), ("response", str | None, None)]
+_TEXTS = [("prompt", str | None, None), ("response", str | None, None), ("is_text_cut", bool | None, None)]
 _Body = msgspec.defstruct("_Body", [*_FIELDS, *_TEXTS, *_LABELS], gc=False)
 _DECODER = msgspec.json.Decoder(_Body)
 
@@ -146,9 +147,9 @@ class ScoreBatch:
             status=score.status,
             sampling_rate=rate,
             label=score.label,
-            truncated=score.truncated,
+            truncated=score.truncated or bool(body.is_text_cut),
             judge=scorer.judge,
-            evidence=score.evidence,
+            evidence={**score.evidence, CUT_BY_INGEST: True} if body.is_text_cut else score.evidence,
         )
 
     def _review(self, score: RequestScore, rule: ReviewRule) -> Decision:

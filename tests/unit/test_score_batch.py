@@ -160,6 +160,13 @@ def test_a_request_without_text_is_counted_and_not_scored() -> None:
     assert outcomes[1].scores
 
 
+def test_a_text_that_ingest_cut_is_truncated_whatever_the_scorer_says() -> None:
+    outcomes = batch(Figures("words", length)).score([record(1, is_text_cut=True), record(2, is_text_cut=False)])
+    cut, whole = (decode_score(outcome.scores[0]) for outcome in outcomes)
+    assert (cut.truncated, cut.evidence) == (True, {"text_cut_by_ingest": True})
+    assert (whole.truncated, whole.evidence) == (False, {})
+
+
 def test_each_scorer_samples_by_its_own_rule() -> None:
     often, seldom = SampleRule(0.5, 0), SampleRule(0.01, 3)
     scorers = [ScorerInJob(Figures("often", length), often), ScorerInJob(Figures("seldom", length), seldom)]
