@@ -20,6 +20,8 @@ COMMANDS = {
     "backtest-alerts": ("infra.commands.backtest_alerts", "Count false alarms of static thresholds and of ours."),
     "thresholds": ("infra.commands.thresholds", "Compute and keep what a false-alarm budget asks of each feature."),
     "alerts": ("infra.commands.alerts", "Show alerts as they fire and resolve."),
+    "silence": ("infra.commands.silence", "Keep alerts from people for a while."),
+    "change": ("infra.commands.change", "Tell of a deploy or another change that may explain alerts."),
     "forward": ("infra.commands.forward", "Deliver alerts to Alertmanager and webhooks."),
     "deadman": ("infra.commands.deadman", "Tell that the monitor itself is blind, past Kafka and Flink."),
     "slo": ("infra.commands.slo", "Show error budgets, burn rates and projections; check a file of SLOs."),

@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Any
 
 import orjson
-from confluent_kafka import KafkaException, Producer
 
 from infra.errors import StackError
 from infra.follow import follow
+from infra.send_record import send_record
 from jobs.kafka_client import KafkaClient
 from schemas.alerts import AlertState
 from schemas.feedback import ACKNOWLEDGED_SCORE, ALERT_SCORE, MAX_CLOCK_SKEW_SECONDS, Feedback
@@ -117,24 +117,4 @@ def _fired(payload: bytes | None) -> FiredAlert | None:
 
 def send_label(kafka: KafkaClient, label: Feedback, topic_prefix: str = "", timeout_seconds: float = 10.0) -> None:
     """Write the label to topic `feedback` and wait until it is there. Raises StackError."""
-    failures: list[str] = []
-    settings = {
-        "enable.idempotence": "true",
-        "log_level": "0",
-        "message.timeout.ms": str(round(timeout_seconds * 1000)),
-    }
-    try:
-        producer = Producer({**kafka.for_librdkafka(), **settings})
-        producer.produce(
-            topic_prefix + FEEDBACK.name,
-            label.to_json(),
-            key=label.key,
-            on_delivery=lambda error, _: failures.append(error.str()) if error else None,
-        )
-        unsent = producer.flush(timeout_seconds + 1)
-    except KafkaException as error:
-        unsent, failures = 1, [error.args[0].str()]
-    if unsent or failures:
-        reason = failures[0] if failures else "no answer"
-        remedy = "Is the broker up, and does topic feedback exist?"
-        raise StackError(f"the label was not written to {kafka.bootstrap_servers} ({reason})", remedy)
+    send_record(kafka, topic_prefix + FEEDBACK.name, label.key, label.to_json(), timeout_seconds)
