@@ -20,6 +20,7 @@ from udfs.telemetry.span_texts import TextValue, span_texts
 
 MAX_TEXT_CHARACTERS = 32_768
 MAX_LABELS_KEPT = 65_536
+WITHHELD = "<withheld>"
 FREE_LABELS = (
     *(
         "tenant",
@@ -85,8 +86,14 @@ class TextMasking:
         if masked is None:
             if len(self._labels) >= MAX_LABELS_KEPT:
                 self._labels.clear()
-            masked = self._labels[text] = Masker(self.masker.key).mask(text).text  # a label goes to no name model
+            masked = self._labels[text] = self._masked_label(text)
         return masked
+
+    def _masked_label(self, text: str) -> str:
+        try:
+            return Masker(self.masker.key).mask(text).text  # a label goes to no name model
+        except Exception:  # none is known; a label that can't be masked must neither pass nor stop the job
+            return WITHHELD
 
     def _texts(self, values: pa.StringArray, which: Bools, cut: Bools, has_text: Bools) -> pa.StringArray:
         texts: list[str | None] = [None] * len(values)
