@@ -17,7 +17,7 @@ from infra.service import load_services
 from infra.stack import Stack
 from infra.supervisor import read_restarts
 from jobs.kafka_client import KafkaClient
-from schemas.books import ingest_balance
+from schemas.books import ingest_balance, metric_balance
 
 MIB = 1024 * 1024
 Answer = TypeVar("Answer")
@@ -57,9 +57,15 @@ class StackStatus:
         """Spans in less all that came of them: 0 when the books balance; None where ingest has not counted yet."""
         return ingest_balance(self.books["ingest"]) if "ingest" in self.books else None
 
+    @property
+    def metric_balance(self) -> int | None:
+        """The same of metric points; None where the metrics job has not counted yet."""
+        return metric_balance(self.books["ingest-metrics"]) if "ingest-metrics" in self.books else None
+
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data."""
-        sums = {"memory_mb": self.memory_mb, "ingest_balance": self.ingest_balance}
+        balances = {"ingest_balance": self.ingest_balance, "metric_balance": self.metric_balance}
+        sums = {"memory_mb": self.memory_mb} | balances
         return asdict(self) | sums
 
 

@@ -55,7 +55,11 @@ def _show(stack: Stack, status: StackStatus, console: Console) -> None:
     if status.books:
         console.print(_books_table(status))
     if status.ingest_balance is not None:
-        console.print(_balance_line(status.ingest_balance))
+        equation = "spans = requests + child + duplicate + late + dead + waiting"
+        console.print(_balance_line(status.ingest_balance, equation))
+    if status.metric_balance is not None:
+        equation = "points = measurements + baseline + empty + duplicate + late + dead"
+        console.print(_balance_line(status.metric_balance, equation))
     for problem in status.problems:
         console.print(f"[red]{problem}[/red]")
     console.print(f"Kafka {stack.broker.bootstrap_servers} · Flink web UI {stack.flink.rest_url} · state {stack.run}")
@@ -124,8 +128,13 @@ def _books_table(status: StackStatus) -> Table:
     return table
 
 
-def _balance_line(balance: int) -> str:
-    equation = "spans = requests + child + duplicate + late + dead + waiting"
+def _balance_line(balance: int, equation: str) -> str:
+    """Say whether an equation of the books holds.
+
+    >>> _balance_line(3, "spans = requests")
+    '[red]The books are out of balance by 3 spans: spans = requests does not hold.[/red]'
+    """
     if balance == 0:
         return f"[green]The books balance: {equation}.[/green]"
-    return f"[red]The books are out of balance by {balance:,} spans: {equation} does not hold.[/red]"
+    counted = equation.split(" = ", maxsplit=1)[0]
+    return f"[red]The books are out of balance by {balance:,} {counted}: {equation} does not hold.[/red]"
