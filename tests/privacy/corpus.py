@@ -143,6 +143,15 @@ NEGATIVES: dict[str, Callable[[random.Random], str]] = {
     "loopback": lambda r: f"listening on 127.0.0.1:{r.randrange(1024, 9999)} and 0.0.0.0",
     "remote": lambda r: f"git clone git@github.com:acme/repo{r.randrange(99)}.git",
     "prose": lambda r: r.choice(PLAIN),
+    "figures": lambda r: (
+        f"{_digits(r, 3)}.{_digits(r, 3)} {_digits(r, 4)} e-{r.randrange(2, 9)} and {_digits(r, 3)} 597.8525"
+    ),
+    "long figures": lambda r: (
+        f"{_digits(r, 1)}.{_digits(r, 3)} {_digits(r, 3)} 248 {_digits(r, 4)} e5 and 12 + {_digits(r, 9)}.0"
+    ),
+    "section": lambda r: f"see section {r.randrange(1, 9)}.{r.randrange(1, 9)}.{r.randrange(1, 9)}.{r.randrange(1, 9)}",
+    "zip code": lambda r: f"Boston, MA 02{_digits(r, 3)}-{_digits(r, 4)} USA",
+    "citation": lambda r: f"J. Numer. Anal. 1 (19{_digits(r, 2)}) {_digits(r, 3)}-{_digits(r, 3)}.",
     "sum": lambda r: f"{r.randrange(100, 999)} + {r.randrange(100, 999)} = {r.randrange(1000, 1998)}; 12-34+56",
     "tensor": lambda r: (
         f"shape ({r.randrange(1, 9)}, {r.randrange(1, 4096)}, {r.randrange(1, 4096)}) lr=1e-0{r.randrange(9)}"

@@ -10,7 +10,7 @@ from udfs.privacy.kinds import Kind
 
 # What stands before a version number, in lower case.
 _VERSION = re.compile(
-    r"(?:\bv|version|ver\.?|release|build|revision|firmware|driver|版本号?|版|發行)(?:\s+is)?[\s:：=\"'是为]*$"
+    r"(?:\bv|version|ver\.?|release|build|revision|firmware|driver|section|sec\.|chapter|clause|§|版本号?|版|發行)(?:\s+is)?[\s:：=\"'是为]*$"
 )
 _NAME_VERSION = re.compile(r"[a-z0-9]@$|[a-z][-/]$|[=<>~^]=\s*$")  # pkg@1.2.3.4, chrome/1.2.3.4, pkg==1.2.3.4
 _CONTEXT_CHARACTERS = 24

@@ -29,6 +29,10 @@ _SAID = words(
 )
 _DATE = re.compile(rb"(?:[0-9]{4}[./\- ][0-9]{1,2}[./\- ][0-9]{1,2}|[0-9]{1,2}[./\-][0-9]{1,2}[./\-][0-9]{4})(?![0-9])")
 
+_GROUP_BEFORE, _GROUP_AFTER = re.compile(rb"[0-9] \Z"), re.compile(rb" [0-9]")
+_OPERANDS = tuple(bytes([c]) for c in b"0123456789)]")
+_ZIP = re.compile(rb"[0-9]{5}-[0-9]{4}")  # of the United States
+
 
 def _international(text: Folded, start: int, end: int) -> Iterable[Span]:
     """`+`, a country code and at most the digits that country's numbers have: a number after it is none of it."""
@@ -40,7 +44,9 @@ def _international(text: Folded, start: int, end: int) -> Iterable[Span]:
             return
     while data[end - 1] in b" .-(":
         end -= 1
-    if len(digits_of(data[start:end])) >= 8 and is_alone(data, start, end) and data[max(start - 1, 0) : start] != b")":
+    before = data[max(start - 2, 0) : start].rstrip(b" ")[-1:]
+    is_sum = before == b")" or (data[start + 1 : start + 2] == b" " and before in _OPERANDS)
+    if len(digits_of(data[start:end])) >= 8 and is_alone(data, start, end) and not is_sum:
         yield start, end
 
 
@@ -61,12 +67,31 @@ def _alone(text: Folded, start: int, end: int) -> Iterable[Span]:
         yield start, end
 
 
+def _north_american(text: Folded, start: int, end: int) -> Iterable[Span]:
+    """One separator throughout, but a blank may follow the 1: `206.768 2827` is a figure."""
+    written = text.data[start:end]
+    signs = [sign for sign in written if sign in b" .-"]
+    if written[:2] == b"1 ":
+        signs = signs[1:]
+    if b"(" not in written and (len(set(signs)) != 1 or _goes_on(text.data, start, end)):
+        return
+    if is_alone(text.data, start, end):
+        yield start, end
+
+
+def _goes_on(data: bytes, start: int, end: int) -> bool:
+    """Whether groups of digits with blanks between go on before or after: then it is a longer figure."""
+    return _GROUP_BEFORE.search(data, max(start - 2, 0), start) is not None or _GROUP_AFTER.match(data, end) is not None
+
+
 def _trunk_zero(text: Folded, start: int, end: int) -> Iterable[Span]:
     """0 and 9 to 12 digits in groups with one kind of separator after the first; no date, no time."""
     data = text.data
     if not 9 <= len(digits_of(data[start:end])) <= 12 or not is_alone(data, start, end):
         return
     if _DATE.match(data, start, end) or len(set(data[start:end]) & frozenset(b" .-/")) > 2:
+        return
+    if _ZIP.fullmatch(data, start, end):
         return
     yield start, end
 
@@ -103,10 +128,10 @@ PHONE_DETECTORS = (
     Detector(
         Kind.PHONE,
         pattern(rb"(?:\b1[ .\-])?(?:\([2-9][0-9]{2}\) ?|\b[2-9][0-9]{2}[ .\-])[2-9][0-9]{2}[ .\-][0-9]{4}\b"),
-        _alone,
+        _north_american,
     ),
     # Brazil and others with an area code in brackets.
-    Detector(Kind.PHONE, pattern(rb"\(0?[1-9][0-9]{1,3}\) ?[0-9]{3,5}[ \-]?[0-9]{3,4}\b"), _alone, needs=(b"(",)),
+    Detector(Kind.PHONE, pattern(rb"\(0?[1-9][0-9]{1,3}\) ?[0-9]{3,5}[ \-]?[0-9]{4}\b"), _alone, needs=(b"(",)),
     Detector(Kind.PHONE, pattern(rb"\b8 ?\(?[3-9][0-9]{2}\)?[ \-][0-9]{3}-[0-9]{2}-[0-9]{2}\b"), _alone),  # Russia
     Detector(Kind.PHONE, pattern(rb"\b07[1-9][0-9]{8}\b"), _alone, needs=(b"07",)),  # United Kingdom, mobile
     Detector(Kind.PHONE, pattern(rb"\b0[1-9][0-9]{0,4}(?:[ .\-/][0-9]{2,8}){1,4}\b"), _trunk_zero, needs=(b"0",)),
