@@ -1,5 +1,6 @@
 """Records of suppressed alerts and incidents: committed bytes, JSON Schemas, and Alertmanager's own shapes."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +17,13 @@ from tests.incident_alerts import POLICY, Scope, at, firing, resolved
 from udfs.alerts.cause_signals import Observation, ReferenceFigures
 from udfs.alerts.incident import Context
 from udfs.alerts.incident_policy import ChangeRule
+from udfs.alerts.incident_state import (
+    UnknownIncidentVersionError,
+    decode_entry,
+    decode_scope,
+    encode_entry,
+    encode_scope,
+)
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "alerts"
 # prometheus/alertmanager notify/webhook/webhook.go and template/template.go.
@@ -103,3 +111,20 @@ def test_what_is_no_alert_is_refused() -> None:
     for data in (b"{}", b"[]", b"nonsense"):
         with pytest.raises(ValueError, match="not an alert"):
             Alert.from_json(data)
+
+
+def test_states_are_still_written_as_committed_and_read() -> None:
+    """Version 1 of both: a change of either needs the next version, and a step that reads this one."""
+    scope = Scope(policy=replace(POLICY, top_alerts=2))
+    scope.tick(101, firing(100, "a", severity="page"), firing(100, "b"))
+    entry = scope.entries[firing(100, "b").fingerprint]
+    assert scope.state == (GOLDEN / "incident_scope_v1.json").read_bytes()
+    assert entry == (GOLDEN / "incident_entry_v1.json").read_bytes()
+    assert encode_scope(decode_scope(scope.state)) == scope.state
+    assert encode_entry(decode_entry(entry)) == entry
+
+
+@pytest.mark.parametrize("decode", [decode_scope, decode_entry])
+def test_a_newer_state_stops_the_job(decode: Callable[[bytes], object]) -> None:
+    with pytest.raises(UnknownIncidentVersionError, match="version 2"):
+        decode(b'{"version":2}')
