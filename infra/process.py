@@ -104,14 +104,29 @@ def of_run(run: Path, service: str | None = None) -> list[psutil.Process]:
 
 
 def memory_bytes(processes: Iterable[psutil.Process]) -> int:
-    """Return the resident memory of `processes` added up; pages that several share count for each."""
-    total = 0
-    for process in processes:
-        try:
-            total += process.memory_info().rss
-        except psutil.Error:
-            continue
-    return total
+    """Return the memory of `processes` added up: their proportional set size, a page of n processes a n-th for each.
+
+    Python workers map the same libraries: by resident size each would count them all. Where the system tells no
+    proportional size, it is the resident one.
+    """
+    return sum(map(_memory_bytes, processes))
+
+
+def _memory_bytes(process: psutil.Process) -> int:
+    try:
+        full = process.memory_full_info()
+        return int(getattr(full, "pss", full.rss))
+    except psutil.AccessDenied:
+        return _resident_bytes(process)
+    except psutil.Error:
+        return 0
+
+
+def _resident_bytes(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
 
 
 def wait_until(

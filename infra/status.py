@@ -49,7 +49,7 @@ class StackStatus:
 
     @property
     def memory_mb(self) -> int:
-        """Resident memory of everything, Python workers and the supervisor too."""
+        """Memory of everything, Python workers and the supervisor too (`infra.process.memory_bytes`)."""
         return sum(process.memory_mb for process in self.processes)
 
     @property
