@@ -12,10 +12,11 @@ from typing import Any
 import orjson
 
 from jobs.openslo.alerting import burn_rules_of
-from jobs.openslo.annotations import annotations_of
+from jobs.openslo.annotations import annotations_of, check_labels
 from jobs.openslo.documents import Document, Documents, mapping, read_documents
 from jobs.openslo.indicator import indicator_of
 from jobs.openslo.metric_sources import Source
+from jobs.openslo.record_fields import SCORES
 from jobs.openslo.time_window import period_of
 from jobs.openslo.values import above_0_up_to_1, percent, ratio, whole_minutes
 from jobs.yaml_fields import REQUIRED, Place, fields_of, finite_number, one_of, optional, some_list, text
@@ -93,7 +94,9 @@ def _objectives(document: Document, documents: Documents, default_card: str | No
     spec = fields_of(place, document.spec, _SPEC)
     own = annotations_of(document)
     card = _card_of(document, own["model-card"], documents, spec["service"], default_card)
-    indicator, source = indicator_of(place, spec, documents)
+    measured = indicator_of(place, spec, documents, judged=own["judged"] == "true")
+    source = measured.threshold
+    check_labels(document, own["group-by"], measured.records.labels)
     objectives = spec["objectives"]
     if not objectives or (source is not None and len(objectives) > 1):
         allowed = "exactly one objective" if source is not None else "at least one objective"
@@ -109,14 +112,15 @@ def _objectives(document: Document, documents: Documents, default_card: str | No
         made = {
             "name": name,
             "service": spec["service"],
-            "indicator": indicator,
+            "indicator": measured.indicator,
             "target": target,
             "period": period,
             "budgeting": _budgeting(at, Method(spec["budgetingMethod"]), objective, own["min-slice-events"]),
             "burn_rules": own_rules or _workbook(period, own),
             "window": _window(document, at, objective, source, own),
             "min_events": own["min-events"],
-            "judge": Judge(own["judge-f1"]) if own["judged"] == "true" or own["judge-f1"] is not None else None,
+            "judge": _judge(own, measured.records.topic),
+            "source": measured.records.topic,
             "alert": _alert(own),
         }
         frame = _frame(name, own["group-by"], made, card)
@@ -210,6 +214,13 @@ def _ratio_window(document: Document, own: dict[str, Any]) -> WindowRule | None:
 def _check_slide(place: Place, window_ms: int, slide_ms: int) -> None:
     if window_ms % slide_ms:
         place.refuse("does not divide the window", "Give a slide that does, such as 30s of a window of 1m")
+
+
+def _judge(own: dict[str, Any], topic: str) -> Judge | None:
+    """What the file says of the judge; scores say it themselves, one by one."""
+    if own["judge-f1"] is not None:
+        return Judge(own["judge-f1"])
+    return Judge(None) if own["judged"] == "true" and topic != SCORES else None
 
 
 def _alert(own: dict[str, Any]) -> AlertText:

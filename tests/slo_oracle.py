@@ -45,8 +45,8 @@ class Expected:
     books: Counter[str] = field(default_factory=Counter)
 
 
-def expected(records: Iterable[TopicRecord], slos: Slos, bound_ms: int) -> Expected:
-    """Return what the job has written."""
+def expected(records: Iterable[TopicRecord], slos: Slos, bound_ms: int, source: str = "requests") -> Expected:
+    """Return what the job has written of one topic."""
     result, slice_ms = Expected(), slos.slice_ms
     newest: dict[int, int] = defaultdict(int)
     slices: dict[int, list[bytes]] = defaultdict(list)
@@ -67,7 +67,7 @@ def expected(records: Iterable[TopicRecord], slos: Slos, bound_ms: int) -> Expec
     watermark_ms = min(newest.values()) - bound_ms - 1
     closed = {end_ms: of for end_ms, of in sorted(slices.items()) if end_ms - 1 <= watermark_ms}
     result.books["sliced"] = sum(map(len, closed.values()))
-    for group in groups_of(slos):
+    for group in groups_of(slos, source):
         series: dict[tuple[str, ...], dict[int, list[bytes]]] = defaultdict(dict)
         for end_ms, values in closed.items():
             for labels, of in _by_series(values, group).items():

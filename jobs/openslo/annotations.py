@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from jobs.monitors import LABELS
 from jobs.openslo.documents import Document
 from jobs.openslo.values import part_of_a_minute
 from jobs.yaml_fields import (
@@ -19,12 +18,17 @@ from jobs.yaml_fields import (
 
 def _labels(value: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in value.split(",") if name.strip())
-    for name in names:
-        if name not in LABELS:
-            raise WrongValueError(f"{name!r} is no text field of a request", nearest(name, LABELS))
     if len(set(names)) < len(names):
         raise WrongValueError("names a field twice", "Name each once")
     return names
+
+
+def check_labels(document: Document, labels: tuple[str, ...], known: tuple[str, ...]) -> None:
+    """Refuse labels that the counted records don't have."""
+    for name in labels:
+        if name not in known:
+            problem = f"{name!r} is no text field to tell series apart by"
+            document.annotation_place("group-by").refuse(problem, nearest(name, known))
 
 
 def _number(check: Callable[[Any], Any], kind: type) -> Callable[[str], Any]:

@@ -1,11 +1,15 @@
 """SLI: what is measured, from `ratioMetric` or `thresholdMetric`."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from jobs.openslo.documents import Documents, mapping, metadata_of
-from jobs.openslo.metric_sources import Source, is_number_field, source_of
+from jobs.openslo.metric_sources import Source, source_of
+from jobs.openslo.record_fields import JUDGE_F1, MEASUREMENTS, REQUESTS, SCORES, RecordFields
 from jobs.yaml_fields import REQUIRED, Place, WrongValueError, fields_of, optional, text
+from udfs.slo.conditions import Condition
 from udfs.slo.indicators import Indicator, Quantile, Ratio, Throughput
+from udfs.slo.metric_ratio import MetricRatio
 
 
 def _flag(value: Any) -> bool:
@@ -30,8 +34,17 @@ _RATIO = {
 }
 
 
-def indicator_of(place: Place, spec: dict[str, Any], documents: Documents) -> tuple[Indicator, Source | None]:
-    """Return an SLO's indicator, inline or by name, and the source of a thresholdMetric, which names its window."""
+@dataclass(frozen=True)
+class Measured:
+    """An indicator, the records it counts, and the source of a thresholdMetric, which names its window."""
+
+    indicator: Indicator
+    records: RecordFields
+    threshold: Source | None = None
+
+
+def indicator_of(place: Place, spec: dict[str, Any], documents: Documents, *, judged: bool) -> Measured:
+    """Return what an SLO measures, inline or by name. `judged`: of scores, only those of a qualified judge count."""
     inline, reference = spec["indicator"], spec["indicatorRef"]
     if (inline is None) == (reference is None):
         problem = "is missing" if inline is None else "stands beside indicatorRef"
@@ -39,26 +52,26 @@ def indicator_of(place: Place, spec: dict[str, Any], documents: Documents) -> tu
     if reference is not None:
         document = documents.get("SLI", reference, place.field("indicatorRef"))
         document.check_annotations(())
-        return _read(document.spec_place, document.spec, documents)
+        return _read(document.spec_place, document.spec, documents, judged)
     at = place.field("indicator")
     values = fields_of(at, inline, _INLINE)
     if values["metadata"] is not None:
         metadata_of(at.field("metadata"), values["metadata"])
-    return _read(at.field("spec"), values["spec"], documents)
+    return _read(at.field("spec"), values["spec"], documents, judged)
 
 
-def _read(place: Place, body: dict[str, Any], documents: Documents) -> tuple[Indicator, Source | None]:
+def _read(place: Place, body: dict[str, Any], documents: Documents, judged: bool) -> Measured:
     values = fields_of(place, body, _SLI)
     threshold, ratio = values["thresholdMetric"], values["ratioMetric"]
     if (threshold is None) == (ratio is None):
         place.refuse("needs exactly one of thresholdMetric and ratioMetric", "Give one of them")
     if ratio is not None:
-        return _ratio(place.field("ratioMetric"), ratio, documents), None
+        return _ratio(place.field("ratioMetric"), ratio, documents, judged)
     source = source_of(place.field("thresholdMetric"), threshold, documents)
-    return _threshold(source), source
+    return Measured(_threshold(source), source.records, source)
 
 
-def _ratio(place: Place, body: dict[str, Any], documents: Documents) -> Ratio:
+def _ratio(place: Place, body: dict[str, Any], documents: Documents, judged: bool) -> Measured:
     values = fields_of(place, body, _RATIO)
     if values["raw"] is not None or values["rawType"] is not None:
         remedy = "Give good (or bad) and total: a budget needs counts, and a ratio made elsewhere has none"
@@ -68,14 +81,26 @@ def _ratio(place: Place, body: dict[str, Any], documents: Documents) -> Ratio:
     if values["total"] is None:
         place.field("total").refuse("is missing", "Say what is counted; `spec: {from: requests}` is every request")
     name = "bad" if values["good"] is None else "good"
-    total = _conditions(source_of(place.field("total"), values["total"], documents))
-    part = _conditions(source_of(place.field(name), values[name], documents))
-    if not part:
+    total, part = (source_of(place.field(of), values[of], documents) for of in ("total", name))
+    if part.records != total.records:
+        place.field(name).refuse(
+            f"counts {part.records.topic}, total {total.records.topic}", "Count both from one topic"
+        )
+    is_good, judge = name == "good", JUDGE_F1 if judged and total.records.topic == SCORES else None
+    conditions = _conditions(total), _conditions(part)
+    if total.records.topic == MEASUREMENTS:
+        if total.at_most is not None:
+            total.place.field("at_most").refuse(
+                "belongs to good or bad", "Leave it out: all observations are the total"
+            )
+        return Measured(MetricRatio(*conditions, is_good, part.at_most), total.records)
+    _refuse_at_most(total, part)
+    if len(conditions[1]) == (total.records.named_by is not None):
         place.field(name).refuse("has no condition", "Say under `where` which of the total it is")
-    return Ratio(total, part, part_is_good=name == "good")
+    return Measured(Ratio(*conditions, is_good, judge), total.records)
 
 
-def _conditions(source: Source) -> Any:
+def _conditions(source: Source) -> tuple[Condition, ...]:
     for name in ("field", "quantile", "window_ms", "slide_ms"):
         if getattr(source, name) is not None:
             source.place.field(name.removesuffix("_ms")).refuse("does not belong in a ratio", "Use `where`")
@@ -84,17 +109,27 @@ def _conditions(source: Source) -> Any:
     return source.where
 
 
+def _refuse_at_most(*sources: Source) -> None:
+    for source in sources:
+        if source.at_most is not None:
+            remedy = "Use `where: [{field: ..., op: lte, value: ...}]`"
+            source.place.field("at_most").refuse(f"is for histograms, not for {source.records.topic}", remedy)
+
+
 def _threshold(source: Source) -> Indicator:
     if source.window_ms is None:
         remedy = "Say over which time the figure is, such as `window: 1m`, and where it slides, `slide: 30s`"
         source.place.field("window").refuse("is missing", remedy)
+    _refuse_at_most(source)
     if source.per_second:
+        if source.records.topic != REQUESTS:
+            source.place.field("per_second").refuse(f"is not of {source.records.topic}", "Count requests a second")
         if source.field is not None or source.quantile is not None:
             source.place.refuse("asks for two figures", "Give field and quantile, or per_second")
         return Throughput(source.where)
     if source.field is None or source.quantile is None:
         remedy = "Give field and quantile, such as 0.95, or `per_second: true` for a throughput"
         source.place.refuse("names no figure", remedy)
-    if not is_number_field(source.place.field("field"), source.field):
+    if not source.records.is_number(source.place.field("field"), source.field):
         source.place.field("field").refuse(f"{source.field} is no number", "Name a field that is one")
     return Quantile(source.field, source.quantile, source.where)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from jobs.monitors import FEATURES
 from jobs.openslo.documents import Documents, mapping
+from jobs.openslo.record_fields import REQUESTS, SOURCES, RecordFields
 from jobs.openslo.values import part_of_a_minute
 from jobs.yaml_fields import (
     REQUIRED,
@@ -20,15 +20,11 @@ from jobs.yaml_fields import (
     strictly_between_0_and_1,
     text,
 )
-from schemas.requests import numeric_field_names
-from udfs.slicing.fields import ATTRIBUTE
 from udfs.slo.adaptive_latency import AdaptiveLatency
 from udfs.slo.conditions import NUMBER_OPERATORS, TEXT_OPERATORS, Condition, NumberIs, TextIs, WithinAdaptiveLatency
 
 Fields = dict[str, tuple[Check, Any]]
 OWN_TYPE = "slacktide"
-REQUESTS = "requests"
-_NUMBERS = frozenset(numeric_field_names())
 
 
 def _true(value: Any) -> bool:
@@ -44,8 +40,11 @@ _SOURCE = {
     "spec": (mapping, REQUIRED),
 }
 _DATA_SOURCE = {"description": (optional(text), None), "type": (text, REQUIRED), "connectionDetails": (mapping, {})}
-_SPEC = {
-    "from": (one_of((REQUESTS,)), REQUESTS),
+_SPEC: Fields = {
+    "from": (one_of(tuple(SOURCES)), REQUESTS),
+    "score": (optional(text), None),
+    "name": (optional(text), None),
+    "at_most": (optional(finite_number), None),
     "where": (some_list, []),
     "adaptive_latency": (optional(mapping), None),
     "field": (optional(text), None),
@@ -59,8 +58,10 @@ _CONDITION = {"field": (text, REQUIRED), "op": (text, "eq"), "value": (lambda va
 
 @dataclass(frozen=True)
 class Source:
-    """What a metricSource of ours says."""
+    """What a metricSource of ours says. `records` are those it counts; `at_most` is for a histogram's buckets."""
 
+    records: RecordFields
+    at_most: float | None
     where: tuple[Condition, ...]
     field: str | None
     quantile: float | None
@@ -76,10 +77,16 @@ def source_of(place: Place, body: Any, documents: Documents) -> Source:
     values = fields_of(at, fields_of(place, body, _METRIC)["metricSource"], _SOURCE)
     _check_type(at, values, documents)
     spec = fields_of(at.field("spec"), values["spec"], _SPEC)
-    where = [condition_of(at.field(f"spec.where[{n}]"), one) for n, one in enumerate(spec["where"])]
+    records = SOURCES[spec["from"]]
+    where: list[Condition] = [*_named(at.field("spec"), spec, records)]
+    where += [condition_of(at.field(f"spec.where[{n}]"), one, records) for n, one in enumerate(spec["where"])]
     if spec["adaptive_latency"] is not None:
+        if records.topic != REQUESTS:
+            at.field("spec.adaptive_latency").refuse(f"is not of {records.topic}", "Count from requests")
         where.append(_adaptive(at.field("spec.adaptive_latency"), spec["adaptive_latency"]))
     return Source(
+        records,
+        spec["at_most"],
         tuple(where),
         spec["field"],
         spec["quantile"],
@@ -90,11 +97,23 @@ def source_of(place: Place, body: Any, documents: Documents) -> Source:
     )
 
 
-def condition_of(place: Place, body: Any) -> Condition:
+def _named(place: Place, spec: dict[str, Any], records: RecordFields) -> list[Condition]:
+    """Which score, or which metric: it must be said where a topic holds several."""
+    for name in ("score", "name"):
+        if spec[name] is not None and name != records.named_by:
+            place.field(name).refuse(f"is not of {records.topic}", "Leave it out, or name another topic under `from`")
+    if records.named_by is None:
+        return []
+    if spec[records.named_by] is None:
+        place.field(records.named_by).refuse("is missing", f"Topic {records.topic} holds many; name the one to count")
+    return [TextIs(records.named_by, (spec[records.named_by],))]
+
+
+def condition_of(place: Place, body: Any, records: RecordFields) -> Condition:
     """Read one condition: `{field: end_to_end_seconds, op: lt, value: 2.5}`."""
     values = fields_of(place, body, _CONDITION)
     name, op, value = values["field"], values["op"], values["value"]
-    if is_number_field(place.field("field"), name):
+    if records.is_number(place.field("field"), name):
         if op not in NUMBER_OPERATORS:
             place.field("op").refuse(f"{op!r} can't be asked of a number", nearest(op, NUMBER_OPERATORS))
         return NumberIs(name, op, _checked(place.field("value"), value))
@@ -105,15 +124,6 @@ def condition_of(place: Place, body: Any) -> Condition:
         place.field("value").refuse(f"{value!r} does not go with {op}", "Give a list to in and not_in, else one text")
     texts = tuple(_text(place.field("value"), entry) for entry in wanted)
     return TextIs(name, texts, among=op in ("eq", "in"))
-
-
-def is_number_field(place: Place, name: str) -> bool:
-    """Whether a field of a request is a number, else a text, or true and false. Refuses a name that is no field."""
-    if name.startswith(ATTRIBUTE) and len(name) > len(ATTRIBUTE):
-        return True
-    if name not in FEATURES:
-        place.refuse(f"{name!r} is no field of a request", nearest(name, FEATURES, f", {ATTRIBUTE}NAME"))
-    return name in _NUMBERS
 
 
 def _check_type(place: Place, values: dict[str, Any], documents: Documents) -> None:
@@ -137,7 +147,7 @@ def _adaptive(place: Place, body: dict[str, Any]) -> WithinAdaptiveLatency:
     names: Fields = {one.name: (text, one.default) for one in fields(WithinAdaptiveLatency) if one.name != "limit"}
     values = fields_of(place, body, known | names)
     for name in names:
-        if not is_number_field(place.field(name), values[name]):
+        if not SOURCES[REQUESTS].is_number(place.field(name), values[name]):
             place.field(name).refuse(f"{values[name]!r} is no number", "Name a field of a request that is a number")
     try:
         limit = AdaptiveLatency(**{name: values[name] for name in known})

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ from infra.flink_cluster import FlinkCluster
 from infra.follow import follow
 from infra.paths import CONF
 from jobs.kafka_client import KafkaClient
-from jobs.slos import load_slos
+from jobs.slos import Slos, load_slos
 from schemas.books import drift_open
 from schemas.model_card import CARDS_FOLDER
-from tests.slo_oracle import Expected, TopicRecord, expected
+from schemas.verdicts import Verdict
+from tests.slo_oracle import TopicRecord
+from tests.slo_oracle import expected as expected_of
 
 pytestmark = pytest.mark.engine
 PREFIX = "slo-test-"
@@ -50,33 +52,80 @@ def request(rng: np.random.Generator, at_slice: int) -> dict[str, Any]:
     return body
 
 
-def stream(partition: int, first: int, stop: int) -> Iterator[bytes | None]:
+def score(rng: np.random.Generator, at_slice: int) -> dict[str, Any]:
+    """One score: of a qualified judge, but for a while of another."""
+    f1 = 0.9 if 10 <= at_slice < 20 else 0.95
+    name = "factuality" if rng.random() < 0.8 else "toxicity"
+    return {"service_name": "chat", "score": name, "value": float(rng.random() ** 0.05), "judge": {"f1": f1, "n": 500}}
+
+
+def measurement(rng: np.random.Generator, at_slice: int) -> dict[str, Any]:
+    """One point: a histogram, a counter, or a gauge; once all observations are 0."""
+    body: dict[str, Any] = {"service_name": "chat", "labels": {"pod": "a"}}
+    kind = rng.integers(0, 3)
+    if kind == 0:
+        counts = rng.multinomial(100, [0.7, 0.28, 0.02]).tolist()
+        return body | {"name": "ttft", "kind": "histogram_delta", "count": 100, "bounds": [0.4, 0.8],
+                       "bucket_counts": counts, "sum": 0.0 if at_slice == 7 else 30.0}  # fmt: skip
+    return body | {"name": "ttft", "kind": "gauge" if kind == 1 else "counter_delta", "value": 5.0}
+
+
+RECORDS = {"requests": (request, PER_SLICE), "scores": (score, 30), "measurements": (measurement, 6)}
+
+
+def stream(topic: str, partition: int, first: int, stop: int) -> Iterator[bytes | None]:
     """One partition's records of some slices: ordered but for some jitter and stragglers, and with poison."""
-    rng = np.random.default_rng([partition, first])
-    for number in range(first * PER_SLICE, stop * PER_SLICE):
-        at_ms = START_MS + number * SLICE_MS // PER_SLICE + int(rng.integers(0, 4000))
+    record, per_slice = RECORDS[topic]
+    rng = np.random.default_rng([per_slice, partition, first])
+    for number in range(first * per_slice, stop * per_slice):
+        at_ms = START_MS + number * SLICE_MS // per_slice + int(rng.integers(0, 4000))
         if rng.random() < 0.01:
             at_ms -= int(rng.integers(10_000, 90_000))
-        yield orjson.dumps({"event_time_ms": at_ms} | request(rng, (at_ms - START_MS) // SLICE_MS))
+        yield orjson.dumps({"event_time_ms": at_ms} | record(rng, (at_ms - START_MS) // SLICE_MS))
         if number % 1000 == 700:
             yield POISON[number // 1000 % len(POISON)]
 
 
-def send(broker: Broker, first: int, stop: int) -> list[TopicRecord]:
-    """Send the records of some slices to both partitions and return them as a reader gets them."""
+@dataclass
+class Expected:
+    """What the job must write, of all topics."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    dead_letters: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    books: Counter[str] = field(default_factory=Counter)
+
+
+Sent = dict[str, list[TopicRecord]]
+
+
+def send(broker: Broker, first: int, stop: int) -> Sent:
+    """Send the records of some slices to both partitions of each topic and return them as a reader gets them."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5})
-    records: list[TopicRecord] = []
+    records: Sent = {topic: [] for topic in RECORDS}
 
     def keep(error: object, message: Any) -> None:
         assert error is None
-        records.append(TopicRecord(message.partition(), message.offset(), message.timestamp()[1], message.value()))
+        record = TopicRecord(message.partition(), message.offset(), message.timestamp()[1], message.value())
+        records[message.topic().removeprefix(PREFIX)].append(record)
 
-    for partition in (0, 1):
-        for value in stream(partition, first, stop):
-            producer.produce(PREFIX + "requests", value, partition=partition, on_delivery=keep)
-            producer.poll(0)
+    for topic in RECORDS:
+        for partition in (0, 1):
+            for value in stream(topic, partition, first, stop):
+                producer.produce(PREFIX + topic, value, partition=partition, on_delivery=keep)
+                producer.poll(0)
     assert producer.flush(30) == 0
-    return sorted(records, key=lambda record: (record.partition, record.offset))
+    return records
+
+
+def expected(records: Sent, slos: Slos) -> Expected:
+    """Return what the job has written of all topics."""
+    whole = Expected()
+    for topic, of in records.items():
+        part = expected_of(sorted(of, key=lambda r: (r.partition, r.offset)), slos, BOUND_MS, topic)
+        whole.verdicts += part.verdicts
+        whole.dead_letters |= {(PREFIX + topic, *place): reason for place, reason in part.dead_letters.items()}
+        whole.books += part.books
+    return whole
 
 
 @dataclass
@@ -117,6 +166,23 @@ def wait_for(broker: Broker, wanted: Expected, timeout_seconds: float) -> Outcom
     return outcome
 
 
+def ratio(name: str, part: str, topic: str, which: dict[str, Any], where: list[Any], **more: Any) -> dict[str, Any]:
+    """An SLO on a ratio of another topic."""
+    metrics = {"total": which | {"from": topic}, part: which | {"from": topic, "where": where} | more}
+    sources = {of: {"metricSource": {"type": "slacktide", "spec": spec}} for of, spec in metrics.items()}
+    return {
+        "apiVersion": "openslo/v1",
+        "kind": "SLO",
+        "metadata": {"name": name, "annotations": {"slacktide.dev/window": "1m", "slacktide.dev/window-limit": "0.05"}},
+        "spec": {
+            "service": "chat",
+            "indicator": {"spec": {"ratioMetric": sources}},
+            "budgetingMethod": "Occurrences",
+            "objectives": [{"target": 0.97}],
+        },
+    }
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped SLOs, one of them by service alone: two groups of series."""
@@ -126,6 +192,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         annotations.pop("slacktide.dev/model-card", None)
         if document["metadata"]["name"] == "latency-for-its-size":
             annotations["slacktide.dev/group-by"] = "service_name"
+    documents += [
+        ratio("scored", "bad", "scores", {"score": "factuality"}, [{"field": "value", "op": "lt", "value": 0.8}])
+    ]
+    documents += [ratio("measured", "good", "measurements", {"name": "ttft"}, [], at_most=0.8)]
+    documents[-2]["metadata"]["annotations"] |= {"slacktide.dev/judged": "true"}
     path = tmp_path_factory.mktemp("slos") / "slos.yaml"
     path.write_text(yaml.safe_dump_all(documents))
     return path
@@ -142,12 +213,13 @@ def live(broker: Broker, flink: FlinkCluster, file: Path) -> Outcome:
                  "--parallelism", "2"]  # fmt: skip
     records = send(broker, 0, SLICES // 2)
     job = flink.run("jobs.slo", arguments)
-    half = expected(records, slos, BOUND_MS)
+    half = expected(records, slos)
     assert len(wait_for(broker, half, 120).verdicts) == len(half.verdicts)
     savepoint = flink.savepoint_and_stop(job)
-    records = sorted(records + send(broker, SLICES // 2, SLICES), key=lambda r: (r.partition, r.offset))
+    more = send(broker, SLICES // 2, SLICES)
+    records = {topic: of + more[topic] for topic, of in records.items()}
     job = flink.run("jobs.slo", arguments, savepoint)
-    outcome = wait_for(broker, expected(records, slos, BOUND_MS), 120)
+    outcome = wait_for(broker, expected(records, slos), 120)
     outcome.state = flink.state(job)
     flink.cancel(job)
     return outcome
@@ -183,8 +255,22 @@ def test_a_silent_series_says_no_data(live: Outcome) -> None:
     assert len(statuses) > SILENT + 20
 
 
+def test_scores_count_only_of_a_qualified_judge(live: Outcome) -> None:
+    windows = of(live, "sli(scored)")
+    assert {body["status"] for body in windows[10:19]} <= {"ok", "judge_unqualified"}
+    assert "judge_unqualified" in {body["status"] for body in windows}
+    share = 0.8**20  # P(u^0.05 < 0.8)
+    assert abs(of(live, "budget(scored)")[-1]["evidence"]["sli"] - (1 - share)) < 0.02
+
+
+def test_metric_points_count_their_observations(live: Outcome) -> None:
+    evidence = of(live, "budget(measured)")[-1]["evidence"]
+    assert evidence["total"] > 10_000
+    assert abs(evidence["sli"] - 0.98) < 0.01
+
+
 def test_what_is_lost_is_in_the_dead_letters_once_and_the_books_balance(live: Outcome) -> None:
-    found = {(letter["partition"], letter["offset"]): letter["reason"] for letter in live.letters}
+    found = {(letter["topic"], letter["partition"], letter["offset"]): letter["reason"] for letter in live.letters}
     assert found == live.expected.dead_letters
     assert len(found) == len(live.letters)
     assert set(found.values()) >= {"late", "malformed_json", "no_value", "bad_time"}

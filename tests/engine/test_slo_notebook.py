@@ -1,4 +1,4 @@
-"""The view of service levels and the notebook over it, on real Delta tables filled with the state machine's verdicts."""
+"""The view of service levels and the notebook over it, on Delta tables filled with the machine's verdicts."""
 
 from collections.abc import Iterator
 from pathlib import Path

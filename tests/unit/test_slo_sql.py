@@ -14,7 +14,18 @@ from infra.paths import CONF, jars
 from jobs.flink_environment import open_environment
 from jobs.kafka_client import ConfigurationError
 from jobs.request_slices import OPTIONS
-from jobs.slo import build, front_statements, groups_of, slicer_of, statements, validate
+from jobs.settings import JobSettings
+from jobs.slo import (
+    build,
+    front_statements,
+    groups_of,
+    sink_statements,
+    slice_statements,
+    slicer_of,
+    sources_of,
+    validate,
+)
+from jobs.slos import Slos
 from schemas.verdicts import Verdict
 from tests.slo_files import START_MS, TTFT, TTFT_WINDOW, run, slo
 from udfs.judging.window_judge import InputKind, Values
@@ -30,21 +41,26 @@ ARGUMENTS = ["--bootstrap-servers", "kafka.example:9092", "--topic-prefix", "eu-
 
 def test_statements_as_committed() -> None:
     _, settings, slos = validate(ARGUMENTS)
-    assert ";\n\n".join(statements(settings, slos)) + ";\n" == (GOLDEN / "statements.sql").read_text()
+    assert all_statements(settings, slos) == (GOLDEN / "statements.sql").read_text()
+
+
+def all_statements(settings: JobSettings, slos: Slos) -> str:
+    found = [statement for source in sources_of(slos) for statement in slice_statements(slos, source)]
+    return ";\n\n".join([*found, *sink_statements(settings, slos)]) + ";\n"
 
 
 def test_the_front_is_that_of_the_job() -> None:
     arguments, settings, slos = validate([*ARGUMENTS, "--watermark-bound-seconds", "12.5", "--until-now"])
-    (source, *_) = front_statements(settings, arguments)
+    (source, *_) = front_statements(settings, slos, arguments, "requests")
     assert "'properties.group.id' = 'slacktide-slo'" in source
     assert "INTERVAL '0 00:00:12.500'" in source
     assert "'scan.bounded.mode' = 'latest-offset'" in source
-    slicer = slicer_of(settings, slos)
+    slicer = slicer_of(settings, slos, "requests")
     assert (slicer.job, slicer.topic) == ("slo", "eu-requests")
     (plan,) = slicer.plans
     assert (plan.group_by, plan.slide_ms) == (("service_name", "model"), 30_000)
-    wanted = {"time_to_first_token_seconds", "is_streaming", "factuality", "is_error", "end_to_end_seconds",
-              "input_tokens", "kv_cache_hit_ratio"}  # fmt: skip
+    wanted = {"time_to_first_token_seconds", "is_streaming", "factuality", "is_error", "input_tokens",
+              "kv_cache_hit_ratio"}  # fmt: skip
     assert {given.field for given in plan.inputs} == wanted
 
 
@@ -75,7 +91,7 @@ def test_one_call_tallies_every_slo_of_a_group() -> None:
 
 def test_slos_with_the_same_labels_share_slices() -> None:
     _, _, slos = validate(ARGUMENTS)
-    (group,) = groups_of(slos)
+    (group,) = groups_of(slos, "requests")
     assert (group.name, len(group.slos)) == ("service_name,model", 5)
 
 
@@ -108,5 +124,5 @@ def test_one_copy_of_everything_shared() -> None:
     kinds = Counter(re.sub(r"\[\d+\]", "", node) for node in nodes)
     assert (kinds["Source: requests"], kinds["OverAggregate"]) == (1, 1)
     assert kinds["PythonCalc"] == 2  # take, tally
-    assert kinds["service levels"] == 1
+    assert kinds["service levels of requests"] == 1
     assert [kinds[f"{sink}: Writer"] for sink in ("verdicts", "dead_letters", "books")] == [1, 1, 1]

@@ -15,6 +15,7 @@ from schemas.model_card import CARDS_FOLDER
 from udfs.slo.budgeting import Method
 from udfs.slo.conditions import NumberIs, TextIs, WithinAdaptiveLatency
 from udfs.slo.indicators import Quantile, Ratio, Throughput
+from udfs.slo.metric_ratio import MetricRatio
 from udfs.slo.periods import DAY_MS, HOUR_MS, Calendar, Rolling
 
 CARD = CARDS_FOLDER / "azure_llm_conversation_2023.json"
@@ -168,6 +169,42 @@ def test_what_alerts_say_does_not_change_ids(tmp_path: Path) -> None:
 
 RATIO = "spec/indicator/spec/ratioMetric"
 BAD = f"{RATIO}/bad/metricSource"
+
+
+def source(**spec: Any) -> dict[str, Any]:
+    return {"metricSource": {"type": "slacktide", "spec": spec}}
+
+
+def counted(good: dict[str, Any], total: dict[str, Any]) -> dict[str, Any]:
+    return put("spec/indicator", {"spec": {"ratioMetric": {"good": good, "total": total}}})
+
+
+def test_scores_and_measurements(tmp_path: Path) -> None:
+    low = {"field": "value", "op": "gte", "value": 0.85}
+    scored = counted(
+        source(**{"from": "scores"}, score="factuality", where=[low]), source(**{"from": "scores"}, score="factuality")
+    )
+    scored["metadata"] = {
+        "name": "scored",
+        "annotations": {"slacktide.dev/judged": "true", "slacktide.dev/group-by": "model, scorer"},
+    }
+    of = {"from": "measurements", "name": "ttft"}
+    pod = [{"field": "labels.pod", "op": "in", "value": ["a", "b"]}]
+    first, second = load(tmp_path, scored, counted(source(**of, at_most=0.8, where=pod), source(**of))).slos
+    assert isinstance(first.indicator, Ratio)
+    assert (first.source, first.indicator.judge_f1, first.judge, first.group_by) == (
+        "scores",
+        "judge.f1",
+        None,
+        ("model", "scorer"),
+    )
+    assert first.indicator.total == (TextIs("score", ("factuality",)),)
+    assert isinstance(second.indicator, MetricRatio)
+    assert (second.source, second.indicator.at_most) == ("measurements", 0.8)
+    assert second.indicator.part == (TextIs("name", ("ttft",)), TextIs("labels.pod", ("a", "b")))
+
+
+SCORES = {"from": "scores"}
 REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     (put("spec/objectives/0/target", 1.0), "spec.objectives[0].target", "target must be in [0,1)", "leaves no budget"),
     (put("spec/objectives/0/target", 0), "objectives[0].target", "target must be in [0,1)", "0.99"),
@@ -206,7 +243,7 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
      "can't ask Prometheus", "type: slacktide"),
     (put(f"{RATIO}/bad/metricSource/spec", {"where": []}), "bad", "has no condition", "where"),
     (put(f"{BAD}/spec/where/0/field", "is_eror"), "where[0].field",
-     "no field of a request", "Did you mean is_error"),
+     "no field of requests", "Did you mean is_error"),
     (put(f"{BAD}/spec/where/0/op", "lt"), "where[0].op",
      "can't be asked of a text", "eq"),
     (put(f"{BAD}/spec/where/0/value", 1), "where[0].value", "no text", "true"),
@@ -214,6 +251,13 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     (put("spec/alertPolicies", [{"alertPolicyRef": "gone"}]), "alertPolicyRef", "no AlertPolicy called", "Add"),
     (put("spec/alertPolicies", [{"metadata": {"name": "p"}, "spec": {"conditions": []}}]), "conditions",
      "has 0 conditions", "exactly one"),
+    (counted(source(**SCORES), source(**SCORES, score="x")), "good.metricSource.spec.score", "is missing", "many"),
+    (counted(source(**SCORES, score="x"), source(**SCORES, score="x")), ".good", "has no condition", "where"),
+    (counted(source(**SCORES, score="x"), source()), "ratioMetric.good", "total requests", "one topic"),
+    (counted(source(score="x"), source()), "good.metricSource.spec.score", "is not of requests", "from"),
+    (counted(source(at_most=1), source()), "at_most", "is for histograms", "lte"),
+    (counted(source(**SCORES, score="x", adaptive_latency={}), source()), "adaptive_", "not of scores", "requests"),
+    (counted(source(**{"from": "spans"}), source()), "spec.from", "none of its words", "measurements"),
     (annotated(ownr="x"), "annotations[slacktide.dev/ownr]", "is not known", "Did you mean owner"),
     (annotated(window="5m"), "window-limit", "is missing", "together"),
     (annotated(window="5m", window_limit="5"), "window-limit", "is no share", "0.05"),

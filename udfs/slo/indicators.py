@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from schemas.judge_report import QUALIFYING_F1
 from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.sketches.log import LogSketch
 from udfs.slo.conditions import Columns, Condition, all_of
@@ -85,26 +86,37 @@ class Indicator(Protocol):
 class Ratio:
     """Events that fulfil `total`, and among them those that fulfil `part`: the good ones, or the bad ones.
 
-    An event of which `part` is unknown counts for neither: it is in `n_null`.
+    An event of which `part` is unknown counts for neither: it is in `n_null`. Where `judge_f1` names the field with the
+    F1 that the event's judge showed, events of a judge below `QUALIFYING_F1`, or of one that showed none, are in
+    `n_unqualified` and count for neither.
     """
 
     total: tuple[Condition, ...]
     part: tuple[Condition, ...]
     part_is_good: bool = True
+    judge_f1: str | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The fields of all conditions."""
-        return _distinct(given for condition in (*self.total, *self.part) for given in condition.inputs)
+        """The fields of all conditions, and the judge's."""
+        found = [given for condition in (*self.total, *self.part) for given in condition.inputs]
+        return _distinct(found if self.judge_f1 is None else [*found, Input(self.judge_f1, InputKind.NUMBER)])
 
     def tally(self, columns: Columns, n: int) -> Tally:
         """Return how many were good, and how many there were."""
         chosen = all_of(self.total, columns, n).holds
+        n_unqualified = 0
+        if self.judge_f1 is not None:
+            with np.errstate(invalid="ignore"):
+                f1 = np.asarray(columns[Input(self.judge_f1, InputKind.NUMBER)], dtype=np.float64)
+                qualified = f1 >= QUALIFYING_F1
+            n_unqualified = int((chosen & ~qualified).sum())
+            chosen &= qualified
         part = all_of(self.part, columns, n)
         counted = chosen & part.known
         total, in_part = int(counted.sum()), int((counted & part.holds).sum())
         good = in_part if self.part_is_good else total - in_part
-        return Tally(good, total, int(chosen.sum()) - total)
+        return Tally(good, total, int(chosen.sum()) - total, n_unqualified)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from udfs.judging.measured import Side
 from udfs.slo.budgeting import Budgeting
 from udfs.slo.burn_rules import BurnRule, refuse_unreachable
 from udfs.slo.counts import MOST_ROLLING_MS
-from udfs.slo.indicators import Indicator, Quantile, Ratio, Throughput
+from udfs.slo.indicators import Indicator, Quantile, Throughput
 from udfs.slo.periods import MINUTE_MS, Calendar, Period
 
 
@@ -72,7 +72,7 @@ class Slo:
     """An SLO of one objective. Raises ValueError for a target outside [0, 1), an unreachable factor, a period too long.
 
     `min_events` is in what the budget counts: events, or time slices. `frame` names its verdicts; its feature is filled
-    in. Every `evaluate_ms` budget and burn rates are told.
+    in. Every `evaluate_ms` budget and burn rates are told. `source` is the topic of its events.
     """
 
     name: str
@@ -88,13 +88,14 @@ class Slo:
     evaluate_ms: int = MINUTE_MS
     judge: Judge | None = None
     alert: AlertText = field(default_factory=AlertText)
+    source: str = "requests"
     quiet_ms: int = 60 * MINUTE_MS
 
     def __post_init__(self) -> None:
         refuse_unreachable(self.burn_rules, self.target)
         if self.period.length_ms > MOST_ROLLING_MS:
             raise ValueError(f"a period of {self.period.name} is longer than a year")
-        if self.window is None and not isinstance(self.indicator, Ratio):
+        if self.window is None and isinstance(self.indicator, Quantile | Throughput):
             raise ValueError("a quantile or a throughput needs a window")
 
     @property

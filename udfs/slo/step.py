@@ -16,7 +16,7 @@ from schemas.status import Status
 from schemas.verdicts import Verdict
 from udfs.slo.budget_verdicts import budget_verdicts, standing
 from udfs.slo.budgeting import Method
-from udfs.slo.indicators import NOTHING, Ratio, Tally
+from udfs.slo.indicators import NOTHING, Tally
 from udfs.slo.periods import MINUTE_MS
 from udfs.slo.slo import Slo
 from udfs.slo.state import NEVER_MS, SloState, decode, encode
@@ -63,7 +63,7 @@ class SloSeries:
         if end_ms > now.last_data_ms + slo.quiet_ms:
             return []
         verdicts = self._window(now, end_ms, tally)
-        if isinstance(slo.indicator, Ratio) and not (slo.window and slo.window.is_point):
+        if not (slo.window and slo.window.is_point):
             self._count(now, end_ms, tally.good, tally.total)
         self._close(now, end_ms)
         if end_ms % slo.evaluate_ms == 0:

@@ -29,9 +29,9 @@ FROM taken CROSS JOIN UNNEST(letters) AS unnested (letter);
 
 INSERT INTO books
 SELECT 'slo', kind, CAST(NULL AS STRING), n, UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000
-FROM read_counts CROSS JOIN UNNEST(ARRAY[ROW('read', n_read), ROW('dead', n_dead), ROW('late', n_late)])
+FROM (SELECT * FROM read_counts) CROSS JOIN UNNEST(ARRAY[ROW('read', n_read), ROW('dead', n_dead), ROW('late', n_late)])
   AS unnested (kind, n)
 WHERE n > 0
 UNION ALL
 SELECT 'slo', 'sliced', CAST(NULL AS STRING), n, UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000
-FROM sliced;
+FROM (SELECT * FROM sliced);
