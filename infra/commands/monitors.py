@@ -16,7 +16,7 @@ from infra.monitor_history.requests import requests_of
 from jobs.alert_rules import load_alert_rules
 from jobs.drift_sql import plan_of
 from jobs.kafka_client import ConfigurationError
-from jobs.monitors import Monitors, load_monitors
+from jobs.monitors import Monitor, Monitors, load_monitors
 from schemas.alerts import Alert
 from schemas.times import rfc3339
 from schemas.verdicts import Verdict
@@ -123,9 +123,12 @@ def backtest(file: Path, *, from_topic: str | None, from_parquet: Path | None, *
 
 def backtest_of(monitors: Monitors) -> Backtest:
     """Return a backtest of all monitors."""
-    return Backtest(
-        tuple(BacktestMonitor(plan_of(m), m.window_ms, m.window_judges, m.followers, m.machines) for m in monitors.monitors)
-    )
+    return Backtest(tuple(map(_backtest_monitor, monitors.monitors)))
+
+
+def _backtest_monitor(monitor: Monitor) -> BacktestMonitor:
+    judges, window_ms = monitor.window_judges, monitor.window_ms
+    return BacktestMonitor(plan_of(monitor), window_ms, judges, monitor.followers, monitor.machines)
 
 
 def _print_verdicts(history: Backtest, verdicts: list[Verdict]) -> None:
