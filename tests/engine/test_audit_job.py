@@ -204,7 +204,7 @@ def test_each_id_is_in_its_table_once_and_aborted_records_are_not(audited: Audit
         twice = audited.rows(f"SELECT {table.key} FROM {table.name} GROUP BY {table.key} HAVING count(*) > 1")
         assert not twice
     assert audited.rows("SELECT count(*) AS n FROM dead_letters")[0]["n"] == N_LETTERS
-    assert audited.rows("SELECT count(*) AS n FROM alerts")[0]["n"] == 4
+    assert audited.rows("SELECT count(*) AS n FROM alerts")[0]["n"] == 6
 
 
 def test_a_row_says_what_its_record_said(audited: Audited) -> None:
