@@ -17,9 +17,9 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from infra.broker import Broker
+from infra.broker import Broker, BrokerSettings
 from infra.delivery.webhook import signature
-from infra.ports import LOOPBACK
+from infra.ports import LOOPBACK, free_ports
 from schemas.alerts import Alert, AlertState, EvidenceWindow
 from schemas.topics import ALERTS, DEAD_LETTERS, INCIDENTS, Topic
 from tests.alertmanager import NEEDS_ALERTMANAGER, Alertmanager
@@ -281,3 +281,33 @@ def test_a_storm_while_alertmanager_is_away_stays_on_kafka_and_then_arrives_whol
     finally:
         forward.process.kill()
         alertmanager.stop()
+
+
+@pytest.mark.slow
+def test_a_broker_that_dies_and_comes_back_is_read_on(hook: Hook, tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "broker", BrokerSettings(*free_ports(2)))
+    hook.failures.clear()
+    forward = Forward(broker, "", f"targets: [{{name: hook, kind: webhook, url: '{hook.url}/hook'}}]\n", tmp_path)
+    sent = [alert(number) for number in range(4)]
+    try:
+        forward.start()  # before there is a broker
+        broker.start()
+        broker.create_topics([ALERTS, DEAD_LETTERS])
+        forward.end()
+        forward.start()
+        send(broker, "", sent[:2])
+        forward.wait_until(lambda: len(hook.taken) == 2)
+        process = broker.service.process()
+        assert process is not None
+        process.kill()
+        process.wait(10)
+        time.sleep(2)
+        broker.start()
+        send(broker, "", sent[2:])
+        forward.wait_until(lambda: len(hook.taken) == 4, timeout_seconds=60)
+        forward.wait_until(lambda: committed(broker, "", "hook") == 4)
+        assert [one["fingerprint"] for one in hook.taken] == [one.fingerprint for one in sent]
+        assert forward.end() == 0
+    finally:
+        forward.process.kill()
+        broker.stop()
