@@ -20,7 +20,7 @@ from infra.replay.summary import plan_lines, report_lines
 from infra.replay.trace import AZURE_TRACE
 from jobs.kafka_client import load_kafka_client
 from schemas.times import epoch_ms
-from schemas.topics import OTLP_SPANS
+from schemas.topics import OTLP_METRICS, OTLP_SPANS
 
 NOT_ALL_SENT, INTERRUPTED = 1, 130
 
@@ -64,6 +64,7 @@ Examples:
   slacktide replay --rate 2000 --limit 1000000 --speed-up max --encoding otlp_json
   slacktide replay --arms control=50%,treatment=50% --model-version v1 --model-version v2@50%
   slacktide replay --text --limit 10000              prompts and responses, for `submit ingest -- --text masked`
+  slacktide replay --metrics                         vLLM's metrics beside the spans, for `submit ingest-metrics`
   slacktide replay --latency 3@40%+5m --dry-run      say what would be sent
 """
 
@@ -118,6 +119,8 @@ Examples:
 )
 @click.option("--text", is_flag=True, help="Send made-up prompts and responses, some with made-up personal data.")
 @click.option("--personal", "personal_share", type=SHARE, default=0.2, help="Share of prompts with some, with --text.")
+@click.option("--metrics", is_flag=True, help="Send what vLLM's metrics show of it, too, to topic otlp_metrics.")
+@click.option("--scrape", type=DURATION, default=15.0, help="Event time between two scrapes, with --metrics.")
 @click.option(
     "--drift",
     "drifts",
@@ -178,6 +181,9 @@ def plan_of(topic_prefix: str, options: dict[str, Any]) -> ReplayPlan:
         "batch": "batch_spans",
         "late_by": "late_by_seconds",
         "flush": "flush_seconds",
+        "scrape": "scrape_seconds",
     }
     options["topic"] = topic_prefix + options["topic"]
+    if options["metrics"]:
+        options["metrics_topic"] = topic_prefix + OTLP_METRICS.name
     return ReplayPlan(shares=shares, **{renamed.get(name, name): value for name, value in options.items()})

@@ -1,7 +1,7 @@
 """From a resolved plan to messages: serve, inject faults, encode, order. Same plan and start, same bytes."""
 
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +15,7 @@ from infra.replay.plan import SECOND_NS
 from infra.replay.request_block import RequestBlock
 from infra.replay.resolved import ResolvedReplay
 from infra.replay.served import ARMS, FAULTS, IDS, TEXTS, USERS, random_stream, served_blocks
+from infra.replay.served_metrics import ServedMetrics
 from infra.replay.service_model import resource_attributes
 from infra.replay.spans import SpanColumns, child_spans, request_spans
 from infra.replay.texts import add_texts
@@ -47,14 +48,28 @@ class Generator:
             arms.of_users(users, random_stream(resolved, ARMS, epoch)) for epoch, (arms, _) in enumerate(resolved.arms)
         ]
         self._texts = random.Random(int(random_stream(resolved, TEXTS).integers(2**63)))
-        self._encoder = span_encoder(resolved.plan.encoding, resource_attributes(resolved.constants))
+        resource, plan = resource_attributes(resolved.constants), resolved.plan
+        self._encoder = span_encoder(plan.encoding, resource)
+        self._scrapes: deque[Message] = deque()
+        self._metrics = None
+        if plan.metrics:
+            scrape_ns = round(plan.scrape_seconds * SECOND_NS)
+            self._metrics = ServedMetrics(resource, plan.encoding, plan.metrics_topic, resolved.start_ns, scrape_ns)
 
     def messages(self) -> Iterator[Message]:
         """Yield every message once. Call it once."""
         plan = self.resolved.plan
         span_ns = round(plan.batch_seconds * SECOND_NS)
         batcher = Batcher(self._encoder, self.partitions, plan.batch_spans, span_ns, keyed=plan.keyed)
-        return batcher.messages(in_sending_order(self._blocks()))
+        return self._with_metrics(batcher.messages(in_sending_order(self._blocks())))
+
+    def _with_metrics(self, messages: Iterator[Message]) -> Iterator[Message]:
+        """Yield the scrapes that are due between the messages of spans, each before what was sent after it."""
+        for message in messages:
+            while self._scrapes and self._scrapes[0].due_ns <= message.due_ns:
+                yield self._scrapes.popleft()
+            yield message
+        yield from self._scrapes
 
     def _blocks(self) -> Iterator[tuple[int, list[Unit]]]:
         """Yield each block's units, with the time before which no later block has one."""
@@ -64,7 +79,12 @@ class Generator:
             self._drift(block)
             self.tally.requests += len(block)
             newest_ns = max(newest_ns, int(block.end_ns.max()))
+            if self._metrics is not None:
+                self._scrapes.extend(self._metrics.scrapes(block, int(arrivals.arrival_ns[-1])))
             yield int(arrivals.arrival_ns[-1]), self._units(block, self._draw(block))
+        if self._metrics is not None:
+            # One more, that sees the last request ended.
+            self._scrapes.extend(self._metrics.scrapes_until(newest_ns + self._metrics.scrape_ns))
         if self.resolved.plan.flush_seconds is not None:
             yield newest_ns, self._flush(block, newest_ns)
 

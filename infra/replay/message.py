@@ -36,6 +36,8 @@ class Message:
     sent: Sent
     requests: int
     children: int
+    topic: str | None = None  # where it goes, if not where the spans go
+    points: int = 0  # of metrics
 
 
 def in_sending_order(blocks: Iterable[tuple[int, list[Unit]]]) -> Iterator[Unit]:

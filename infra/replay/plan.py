@@ -8,7 +8,7 @@ from infra.replay.labels import Arms, ModelVersion
 from infra.replay.position import Position
 from infra.replay.service_model import DEFAULT_MODEL
 from infra.replay.trace import AZURE_TRACE
-from schemas.topics import OTLP_SPANS
+from schemas.topics import OTLP_METRICS, OTLP_SPANS
 
 SECOND_NS = 1_000_000_000
 NOW = "now"
@@ -51,6 +51,9 @@ class ReplayPlan:
     shares: FaultShares = field(default_factory=FaultShares)
     late_by_seconds: float = 900.0
     flush_seconds: float | None = None
+    metrics: bool = False
+    metrics_topic: str = OTLP_METRICS.name
+    scrape_seconds: float = 15.0
 
     @property
     def live(self) -> bool:

@@ -8,7 +8,7 @@ import orjson
 
 from infra.replay.faults import MALFORMED, Sent, reason_of
 from infra.replay.message import Message
-from schemas.books import IngestKind
+from schemas.books import IngestKind, MetricKind
 
 
 @dataclass(slots=True)
@@ -50,6 +50,8 @@ class ReplayReport:
     start_ms: int
     requests: int = 0
     sent: dict[Sent, SentCounts] = field(default_factory=lambda: {kind: SentCounts() for kind in Sent})
+    metric_messages: int = 0
+    metric_points: int = 0
     acknowledged: int = 0
     delivery_errors: dict[str, int] = field(default_factory=dict)
     drifts: list[DriftReport] = field(default_factory=list)
@@ -61,6 +63,10 @@ class ReplayReport:
 
     def count(self, message: Message) -> None:
         """Add a message that was handed to Kafka's client."""
+        if message.points:
+            self.metric_messages += 1
+            self.metric_points += message.points
+            return
         counts = self.sent[message.sent]
         counts.messages += 1
         counts.requests += message.requests
@@ -73,7 +79,7 @@ class ReplayReport:
     @property
     def messages(self) -> int:
         """Messages handed to Kafka's client."""
-        return sum(counts.messages for counts in self.sent.values())
+        return sum(counts.messages for counts in self.sent.values()) + self.metric_messages
 
     @property
     def complete(self) -> bool:
@@ -97,6 +103,13 @@ class ReplayReport:
             IngestKind.DEAD: requests[Sent.SKEWED] + sum(requests[kind] for kind in MALFORMED),
         }
 
+    def expected_metric_books(self) -> dict[str, int]:
+        """Return what the metrics job counts when it reads all of this, by `schemas.books.MetricKind`.
+
+        Every point is a measurement: counters begin at zero with the replay, less than 10 minutes before their first.
+        """
+        return {MetricKind.POINTS: self.metric_points, MetricKind.MEASUREMENTS: self.metric_points}
+
     def expected_dead_letters(self) -> dict[str, int]:
         """Return how many dead letters ingest writes for this, by reason; late ones are among them."""
         letters: Counter[str] = Counter()
@@ -112,6 +125,7 @@ class ReplayReport:
             "complete": self.complete,
             "expected_books": self.expected_books(),
             "expected_dead_letters": self.expected_dead_letters(),
+            "expected_metric_books": self.expected_metric_books(),
         }
 
     def to_json(self) -> bytes:

@@ -55,16 +55,17 @@ class Sender:
         self.acknowledged = 0
         self.errors: dict[str, int] = {}
 
-    def partitions(self) -> int:
-        """Return the topic's number of partitions. Raises ConfigurationError when broker or topic is not there.
+    def partitions(self, topic: str | None = None, option: str = "--topic") -> int:
+        """Return a topic's number of partitions. Raises ConfigurationError when broker or topic is not there.
 
         A topic made a moment ago may not be known to the broker yet, so it is asked for a while.
         """
         deadline = time.monotonic() + TOPIC_TIMEOUT_SECONDS
-        while (found := self._topics().get(self._topic)) is None:
+        name = topic or self._topic
+        while (found := self._topics().get(name)) is None:
             if time.monotonic() > deadline:
-                problem = f"there is no topic {self._topic} at {self._servers}"
-                raise ConfigurationError("command line", "--topic", problem, "`slacktide up` makes it; or name another")
+                problem = f"there is no topic {name} at {self._servers}"
+                raise ConfigurationError("command line", option, problem, "`slacktide up` makes it; or name another")
             time.sleep(POLL_SECONDS)
         return len(found.partitions)
 
@@ -82,7 +83,7 @@ class Sender:
         while True:
             try:
                 self._producer.produce(
-                    self._topic,
+                    message.topic or self._topic,
                     message.value,
                     message.key,
                     -1 if message.partition is None else message.partition,
@@ -123,6 +124,8 @@ def replay(plan: ReplayPlan, kafka: KafkaClient, progress: Callable[[Snapshot], 
     """
     sender = Sender(kafka, plan.topic)
     partitions = sender.partitions()
+    if plan.metrics:
+        sender.partitions(plan.metrics_topic, "--metrics")
     generator = Generator(resolve(plan), partitions)
     report = empty_report(generator)
     begin = time.monotonic()
@@ -178,7 +181,7 @@ def _send_all(
 
 def _note_drifts(report: ReplayReport, message: Message) -> None:
     """Note when the first request of each drift is sent."""
-    if message.sent is not Sent.CLEAN:
+    if message.sent is not Sent.CLEAN or not message.requests:
         return
     event_ms = report.start_ms + message.last_event_ns // 1_000_000
     for drift in report.drifts:

@@ -29,6 +29,8 @@ def plan_lines(resolved: ResolvedReplay) -> list[str]:
         lines.append(f"version       {version.version} from {rfc3339(begin_ms + at_ns // 1_000_000)}")
     if plan.text:
         lines.append(f"text          made up, {plan.personal_share:.0%} of prompts with made-up personal data")
+    if plan.metrics:
+        lines.append(f"metrics       scraped every {plan.scrape_seconds:g} s of event time, to {plan.metrics_topic}")
     shares = plan.shares
     lines.append(
         f"faults        {shares.duplicates:.2%} duplicates, {shares.malformed:.2%} malformed, {shares.late:.2%} late, "
@@ -51,6 +53,8 @@ def report_lines(report: ReplayReport) -> list[str]:
         f"faults        {', '.join(faults) or 'none'}",
         f"ingest books  {books}",
     ]
+    if report.metric_messages:
+        lines.append(f"metrics       {report.metric_points:,} points in {report.metric_messages:,} messages")
     if report.first_event_ms is not None and report.last_event_ms is not None:
         lines.insert(1, f"event time    {rfc3339(report.first_event_ms)} to {rfc3339(report.last_event_ms)}")
     for drift in report.drifts:
