@@ -62,7 +62,7 @@ def build(folder: Path) -> Path:
 
 def _copy_examples(home: Path) -> None:
     """Copy the example files, with the references and model cards they name, to where they do so."""
-    for name in ("monitors.yaml", "experiments.yaml", "scorers.yaml"):
+    for name in ("monitors.yaml", "experiments.yaml", "slos.yaml", "scorers.yaml"):
         (home / name).write_text((CONF / name).read_text().replace("../../schemas/cards/", "cards/"))
     shutil.copytree(CONF / "references", home / "references")
     shutil.copytree(CHECKOUT / "schemas" / "cards", home / "cards")

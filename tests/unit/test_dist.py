@@ -76,8 +76,8 @@ def test_the_archive_has_zip_examples_and_the_lines_to_run(tmp_path: Path) -> No
     with tarfile.open(dist.build(tmp_path)) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {f"slacktide-jobs-{number}.zip", "RUN.md", "constraints.txt", "kafka.yaml"} <= names
-    assert {"monitors.yaml", "experiments.yaml", "scorers.yaml"} <= names
+    assert {"monitors.yaml", "experiments.yaml", "slos.yaml", "scorers.yaml"} <= names
     run = (tmp_path / f"slacktide-{number}" / "RUN.md").read_text()
     assert "VERSION" not in run
-    for job in ("ingest", "drift", "experiment", "score", "alert"):
+    for job in ("ingest", "drift", "experiment", "slo", "score", "alert"):
         assert f"flink run -d -m JOBMANAGER -pym jobs.{job} -pyfs slacktide-jobs-{number}.zip" in run
