@@ -220,6 +220,14 @@ def test_figures_come_in_the_canonical_unit() -> None:
     assert kept["data_quality"] == ["unit_kept"]
 
 
+def test_sums_that_are_not_finite_are_none_and_cost_no_count() -> None:
+    point = at(5, count="2", sum="NaN", min="-Infinity", max="Infinity", explicitBounds=[1], bucketCounts=["2", "0"])
+    scaled = at(5, count="2", sum=1e308, max=1e308)
+    memory = histogram("gpu_memory_peak", scaled) | {"unit": "GiBy"}
+    for row in rows(metrics_json(histogram("h", point), memory)):
+        assert (row["count"], row["sum"], row["min"], row["max"]) == (2, None, None, None)
+
+
 def test_series_are_told_apart_by_all_that_makes_a_counter() -> None:
     def series(message: bytes) -> str:
         return str(rows(message)[0]["series_id"])

@@ -81,7 +81,6 @@ def histogram_of_point(point: MetricPoint) -> ExplicitHistogram | ExponentialHis
 
     A histogram may have no buckets: its count then lies in the one that has no bounds.
     """
-    total = point.sum if point.sum is None or math.isfinite(point.sum) else None
     if point.type is MetricType.EXPONENTIAL_HISTOGRAM:
         return ExponentialHistogram.of(
             point.scale or 0,
@@ -89,8 +88,8 @@ def histogram_of_point(point: MetricPoint) -> ExplicitHistogram | ExponentialHis
             point.positive,
             point.negative,
             zero_threshold=point.zero_threshold,
-            total=total,
+            total=point.sum,
         )
     if not point.bucket_counts:
-        return ExplicitHistogram.of((), (point.count or 0,), total)
-    return ExplicitHistogram.of(point.bounds or (), point.bucket_counts, total)
+        return ExplicitHistogram.of((), (point.count or 0,), point.sum)
+    return ExplicitHistogram.of(point.bounds or (), point.bucket_counts, point.sum)

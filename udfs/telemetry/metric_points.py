@@ -1,5 +1,6 @@
 """One OTLP metric point, the same from both encodings: what the wire says, then under its canonical name and unit."""
 
+import math
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -13,6 +14,7 @@ from schemas.requests import UNKNOWN_SERVICE
 from schemas.semconv import FIELD_ALIASES
 
 MAX_LABELS = 64  # as many as a request may carry attributes
+_SUMS = ("sum", "min", "max")
 _MODEL_KEYS = (*(alias.key for alias in FIELD_ALIASES["model"]), *MODEL_LABELS)
 
 UNSPECIFIED, DELTA, CUMULATIVE = 0, 1, 2
@@ -36,7 +38,8 @@ class MetricPoint:
     """One point. Times are nanoseconds since 1970; a start of 0 means that the source gave none.
 
     Which of the figures are set follows from `type`: `value` for gauges and sums (an int stays an int), `count`, `sum`
-    and buckets for histograms, `count` and `sum` for summaries, whose quantiles can't be merged and are not read.
+    and buckets for histograms, `count` and `sum` for summaries, whose quantiles can't be merged and are not read. A
+    `sum`, `min` or `max` that is not finite is none.
     `series_id` names metric, resource and attributes; `name` and `unit` are canonical, `source_name` is the wire's.
     """
 
@@ -107,6 +110,7 @@ def named_point(head: MetricHead, attributes: dict[str, str], figures: dict[str,
     O(attributes and buckets).
     """
     naming = canonical_metric(head.name, head.unit, attributes)
+    figures = figures | {name: None for name in _SUMS if not _is_finite(figures.get(name))}
     labels, quality = _labels(head.resource, attributes)
     point = MetricPoint(
         series_id=_series_id(head, attributes),
@@ -134,15 +138,14 @@ def _in_unit(point: MetricPoint, per_unit: float) -> MetricPoint:
     def scaled(value: float | None) -> float | None:
         return None if value is None else value / per_unit
 
+    # A sum that overflows is none: the histogram keeps its count.
+    sums = {name: found if _is_finite(found := scaled(getattr(point, name))) else None for name in _SUMS}
     bounds = None if point.bounds is None else tuple(bound / per_unit for bound in point.bounds)
-    return replace(
-        point,
-        value=scaled(point.value),
-        sum=scaled(point.sum),
-        min=scaled(point.min),
-        max=scaled(point.max),
-        bounds=bounds,
-    )
+    return replace(point, value=scaled(point.value), bounds=bounds, sum=sums["sum"], min=sums["min"], max=sums["max"])
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is None or math.isfinite(value)
 
 
 def _labels(resource: dict[str, str], attributes: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -191,7 +191,7 @@ def _measured(point: MetricPoint, figure: Figure, start_ns: int, *flags: DataQua
     if isinstance(figure, ExplicitHistogram) and not figure.bounds:
         quality = (*quality, DataQuality.NO_BUCKETS)
     added = _measurement(point, MeasurementKind.HISTOGRAM_DELTA, start_ns, *quality)
-    edges = (_finite(point.min), _finite(point.max)) if min_max else (None, None)
+    edges = (point.min, point.max) if min_max else (None, None)
     return Outcome(MetricKind.MEASUREMENTS, replace(added, **histogram_fields(figure), min=edges[0], max=edges[1]))
 
 
@@ -209,7 +209,3 @@ def _measurement(point: MetricPoint, kind: MeasurementKind, start_ns: int | None
         start_time_ms=None if start_ns is None else start_ns // NS_PER_MS,
         data_quality=(*point.data_quality, *(str(flag) for flag in flags)),
     )
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and abs(value) < float("inf") else None
