@@ -94,6 +94,13 @@ def test_weak_forms_take_a_word_before_them(kind: Kind, sentence: str, value: st
     assert [(f.kind, text[f.start : f.end]) for f in find(text)] == [(kind, value)]
 
 
+@pytest.mark.parametrize("after", [" 0A", " 0.5 %", " 12/26", ", 3rd floor", " (2)", " 7-11"])
+@pytest.mark.parametrize(("kind", "value"), [each for each in KNOWN if each[0] in (Kind.PHONE, Kind.CARD, Kind.IBAN)])
+def test_a_number_that_follows_hides_nothing(kind: Kind, value: str, after: str) -> None:
+    text = f"see {value}{after}"
+    assert any(f.kind is kind and f.start == 4 and f.end >= 4 + len(value) for f in find(text)), find(text)
+
+
 def test_a_check_digit_that_is_wrong_is_no_finding() -> None:
     for value in ("4111 1111 1111 1112", "11010519491231002X".replace("X", "1"), "GB83 WEST 1234 5698 7654 32",
                   "12345678A", "666-45-6789", "000-12-3456", "110105194913310022"):  # fmt: skip

@@ -8,6 +8,15 @@ from udfs.privacy.detector import Span
 _GROUP = re.compile(rb"[0-9]+")
 
 
+def group_ends(data: bytes, start: int, end: int) -> list[int]:
+    """Return where the digit groups of [start, end) end, the last first: a number may end at any of them.
+
+    >>> group_ends(b"12 34-5x", 0, 7)
+    [7, 5, 2]
+    """
+    return [match.end() for match in _GROUP.finditer(data, start, end)][::-1]
+
+
 def shaped_windows(data: bytes, start: int, end: int, shapes: Iterable[tuple[int, ...]]) -> Iterator[Span]:
     """Yield the windows of [start, end) whose consecutive digit groups have the sizes of one of `shapes`.
 

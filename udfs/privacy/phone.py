@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from udfs.privacy.context import follows, words
 from udfs.privacy.detector import Detector, Span, digits_of, is_alone, pattern
+from udfs.privacy.digit_groups import group_ends
 from udfs.privacy.folded import Folded
 from udfs.privacy.kinds import Kind
 
@@ -37,17 +38,22 @@ _ZIP = re.compile(rb"[0-9]{5}-[0-9]{4}")  # of the United States
 def _international(text: Folded, start: int, end: int) -> Iterable[Span]:
     """`+`, a country code and at most the digits that country's numbers have: a number after it is none of it."""
     data = text.data
-    most = _most_digits(digits_of(data[start : start + 6])) + (b"(0)" in data[start:end])
-    while len(digits_of(data[start:end])) > most:
-        end = max((data.rfind(bytes([sign]), start, end) for sign in b" .-()"), default=-1)
-        if end <= start:
-            return
-    while data[end - 1] in b" .-(":
-        end -= 1
     before = data[max(start - 2, 0) : start].rstrip(b" ")[-1:]
-    is_sum = before == b")" or (data[start + 1 : start + 2] == b" " and before in _OPERANDS)
-    if len(digits_of(data[start:end])) >= 8 and is_alone(data, start, end) and not is_sum:
-        yield start, end
+    if before == b")" or (data[start + 1 : start + 2] == b" " and before in _OPERANDS):
+        return  # a sum
+    most = _most_digits(digits_of(data[start : start + 6])) + (b"(0)" in data[start:end])
+    yield from _first_whole(data, start, end, 8, most)
+
+
+def _first_whole(data: bytes, start: int, end: int, fewest: int, most: int) -> Iterable[Span]:
+    """Yield [start, last) for the last group at which a number of `fewest` to `most` digits can end, if any."""
+    for last in group_ends(data, start, end):
+        count = len(digits_of(data[start:last]))
+        if count < fewest:
+            return
+        if count <= most and is_alone(data, start, last):
+            yield start, last
+            return
 
 
 def _most_digits(digits: str) -> int:
@@ -56,10 +62,9 @@ def _most_digits(digits: str) -> int:
 
 def _double_zero(text: Folded, start: int, end: int) -> Iterable[Span]:
     """00 for `+`: order numbers begin so too, so it takes groups or a word."""
-    digits = digits_of(text.data[start:end])
-    may_be = 10 <= len(digits) <= LONGEST + 2 and is_alone(text.data, start, end)
-    if may_be and (len(digits) < end - start or follows(text, start, _SAID)):
-        yield start, end
+    for first, last in _first_whole(text.data, start, end, 10, LONGEST + 2):
+        if len(digits_of(text.data[first:last])) < last - first or follows(text, first, _SAID):
+            yield first, last
 
 
 def _alone(text: Folded, start: int, end: int) -> Iterable[Span]:
@@ -87,21 +92,23 @@ def _goes_on(data: bytes, start: int, end: int) -> bool:
 def _trunk_zero(text: Folded, start: int, end: int) -> Iterable[Span]:
     """0 and 9 to 12 digits in groups with one kind of separator after the first; no date, no time."""
     data = text.data
-    if not 9 <= len(digits_of(data[start:end])) <= 12 or not is_alone(data, start, end):
+    if _DATE.match(data, start, end):
         return
-    if _DATE.match(data, start, end) or len(set(data[start:end]) & frozenset(b" .-/")) > 2:
-        return
-    if _ZIP.fullmatch(data, start, end):
-        return
-    yield start, end
+    for first, last in _first_whole(data, start, end, 9, 12):
+        if len(set(data[first:last]) & frozenset(b" .-/")) <= 2 and not _ZIP.fullmatch(data, first, last):
+            yield first, last
 
 
 def _said(text: Folded, start: int, end: int) -> Iterable[Span]:
-    digits = digits_of(text.data[start:end])
-    may_be = SHORTEST <= len(digits) <= LONGEST and not _DATE.match(text.data, start, end)
-    if may_be and is_alone(text.data, start, end) and follows(text, start, _SAID):
-        yield start, end
+    if not _DATE.match(text.data, start, end) and follows(text, start, _SAID):
+        yield from _first_whole(text.data, start, end, SHORTEST, LONGEST)
 
+
+# Seven digits or more; no date that begins with its year, which are many.
+_ANY_NUMBER = (
+    rb"\(?\b(?:[0-9]{7,15}|[0-9]{1,3}\)?(?:[ .\-]?[0-9]){6,14}|[0-9]{5}\)?(?:[ .\-]?[0-9]){2,10}"
+    rb"|[0-9]{4}\)?[ .\-]?[0-9]{3}(?:[ .\-]?[0-9]){0,11})\b"
+)
 
 PHONE_DETECTORS = (
     Detector(
@@ -135,5 +142,5 @@ PHONE_DETECTORS = (
     Detector(Kind.PHONE, pattern(rb"\b8 ?\(?[3-9][0-9]{2}\)?[ \-][0-9]{3}-[0-9]{2}-[0-9]{2}\b"), _alone),  # Russia
     Detector(Kind.PHONE, pattern(rb"\b07[1-9][0-9]{8}\b"), _alone, needs=(b"07",)),  # United Kingdom, mobile
     Detector(Kind.PHONE, pattern(rb"\b0[1-9][0-9]{0,4}(?:[ .\-/][0-9]{2,8}){1,4}\b"), _trunk_zero, needs=(b"0",)),
-    Detector(Kind.PHONE, pattern(rb"\(?\b[0-9]{1,5}\)?(?:[ .\-]?[0-9]){6,14}\b"), _said),
+    Detector(Kind.PHONE, pattern(_ANY_NUMBER), _said),
 )
