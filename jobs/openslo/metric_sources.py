@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from jobs.openslo.documents import Documents, mapping
-from jobs.openslo.record_fields import REQUESTS, SOURCES, RecordFields
+from jobs.openslo.record_fields import MEASUREMENTS, REQUESTS, SOURCES, RecordFields
 from jobs.openslo.values import part_of_a_minute
 from jobs.yaml_fields import (
     REQUIRED,
@@ -20,6 +20,7 @@ from jobs.yaml_fields import (
     strictly_between_0_and_1,
     text,
 )
+from schemas.metric_names import canonical_metric
 from udfs.slo.adaptive_latency import AdaptiveLatency
 from udfs.slo.conditions import NUMBER_OPERATORS, TEXT_OPERATORS, Condition, NumberIs, TextIs, WithinAdaptiveLatency
 
@@ -106,7 +107,13 @@ def _named(place: Place, spec: dict[str, Any], records: RecordFields) -> list[Co
         return []
     if spec[records.named_by] is None:
         place.field(records.named_by).refuse("is missing", f"Topic {records.topic} holds many; name the one to count")
-    return [TextIs(records.named_by, (spec[records.named_by],))]
+    wanted = spec[records.named_by]
+    if records.topic == MEASUREMENTS:
+        canonical = canonical_metric(wanted, "", {}).name
+        if canonical != wanted:
+            remedy = f"Write {canonical}: topic measurements has it so, in that unit, whatever server it is from"
+            place.field("name").refuse(f"{wanted} is a server's own name", remedy)
+    return [TextIs(records.named_by, (wanted,))]
 
 
 def condition_of(place: Place, body: Any, records: RecordFields) -> Condition:

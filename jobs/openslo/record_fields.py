@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from jobs.monitors import FEATURES, LABELS
 from jobs.yaml_fields import Place, nearest
-from schemas.requests import numeric_field_names
+from schemas.field_types import FieldType
+from schemas.requests import request_fields
 from schemas.scores import REQUEST_LABELS
 
 REQUESTS, SCORES, MEASUREMENTS = "requests", "scores", "measurements"
@@ -36,15 +36,22 @@ class RecordFields:
         return name in self.numbers
 
 
-_NUMERIC = frozenset(numeric_field_names())
-# What a person wrote or was answered: nothing to count by.
-_CONTENT = frozenset({"prompt", "response"})
+# They name one request, one person, one instant, or are what somebody wrote: nothing to count by.
+_NOTHING_TO_COUNT_BY = frozenset(
+    {"trace_id", "span_id", "parent_span_id", "user_hash", "event_time_ms", "start_time_ms", "prompt", "response"}
+)
+
+
+def _request_fields(*types: FieldType) -> tuple[str, ...]:
+    return tuple(f.name for f in request_fields() if f.type in types and f.name not in _NOTHING_TO_COUNT_BY)
+
+
 SOURCES = {
     REQUESTS: RecordFields(
         REQUESTS,
-        numbers=tuple(name for name in FEATURES if name in _NUMERIC),
-        texts=tuple(name for name in FEATURES if name not in _NUMERIC | _CONTENT),
-        labels=tuple(name for name in LABELS if name not in _CONTENT),
+        numbers=_request_fields(FieldType.INT64, FieldType.FLOAT64),
+        texts=_request_fields(FieldType.STRING, FieldType.BOOL),
+        labels=_request_fields(FieldType.STRING),
         number_maps=("attributes",),
     ),
     SCORES: RecordFields(

@@ -257,6 +257,8 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     (counted(source(score="x"), source()), "good.metricSource.spec.score", "is not of requests", "from"),
     (counted(source(at_most=1), source()), "at_most", "is for histograms", "lte"),
     (counted(source(**SCORES, score="x", adaptive_latency={}), source()), "adaptive_", "not of scores", "requests"),
+    (counted(source(**{"from": "measurements"}, name="vllm:time_to_first_token_seconds"), source()), "spec.name",
+     "a server's own name", "time_to_first_token_seconds"),
     (counted(source(**{"from": "spans"}), source()), "spec.from", "none of its words", "measurements"),
     (annotated(ownr="x"), "annotations[slacktide.dev/ownr]", "is not known", "Did you mean owner"),
     (annotated(window="5m"), "window-limit", "is missing", "together"),
