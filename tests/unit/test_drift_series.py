@@ -90,7 +90,8 @@ def test_what_is_no_verdict_is_counted_and_the_rest_is_kept(wrong: dict[str, Any
 
 
 def test_alerts_are_put_to_their_series() -> None:
-    firing, resolved = (orjson.loads(records.alert(0, state)) for state in records.AlertState)
+    both = (records.AlertState.FIRING, records.AlertState.RESOLVED)
+    firing, resolved = (orjson.loads(records.alert(0, state)) for state in both)
     later = orjson.loads(records.alert(1, records.AlertState.FIRING))
     found = SeriesBook.of([record(0), firing, resolved, later])
     assert found.find(NAME).alert_starts == {records.START_MS, records.START_MS + 600_000}
