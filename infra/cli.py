@@ -19,6 +19,8 @@ COMMANDS = {
     "monitors": ("infra.commands.monitors", "Check, explain and backtest a file of monitors."),
     "backtest-alerts": ("infra.commands.backtest_alerts", "Count false alarms of static thresholds and of ours."),
     "thresholds": ("infra.commands.thresholds", "Compute and keep what a false-alarm budget asks of each feature."),
+    "score": ("infra.commands.score", "Score one request by hand."),
+    "models": ("infra.commands.models", "List the scorers' models: from where, which digest, on which device."),
     "alerts": ("infra.commands.alerts", "Show alerts as they fire and resolve."),
     "silence": ("infra.commands.silence", "Keep alerts from people for a while."),
     "change": ("infra.commands.change", "Tell of a deploy or another change that may explain alerts."),
