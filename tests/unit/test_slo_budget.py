@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from udfs.slo import Budget, burn_rate, error_budget
@@ -133,6 +134,11 @@ def test_a_calendar_budget_is_for_the_whole_period() -> None:
     assert (early.burn_rate, early.remaining) == (2.0, 0.8)
     with pytest.raises(ValueError, match="elapsed"):
         error_budget(1, 1, 0.9, elapsed=0.0)
+
+
+def test_counts_of_numpy_are_counts() -> None:
+    assert burn_rate(np.int64(99), np.int64(100), np.float64(0.99)) == 1.0
+    assert error_budget(np.uint32(120), np.uint32(100), 0.99).status == "invalid"
 
 
 def test_budget_names_both_sides() -> None:

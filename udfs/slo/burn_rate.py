@@ -9,6 +9,7 @@
 import math
 from decimal import Decimal
 from functools import lru_cache
+from numbers import Real
 
 from schemas.status import Status
 
@@ -29,7 +30,7 @@ def allowed_error_ratio(target: float) -> float:
     ...
     ValueError: target must be in [0,1), not 1.0
     """
-    if isinstance(target, bool) or not isinstance(target, int | float) or not 0 <= target < 1:
+    if isinstance(target, bool) or not isinstance(target, Real) or not 0 <= target < 1:
         raise ValueError(f"target must be in [0,1), not {target!r}")
     return float(1 - Decimal(repr(float(target))))
 
@@ -53,7 +54,7 @@ def counts_status(good: float, total: float) -> tuple[Status, tuple[str, ...]]:
     (<Status.INVALID: 'invalid'>, ('good_gt_total',))
     """
     for count in (good, total):
-        is_number = isinstance(count, int | float) and not isinstance(count, bool)
+        is_number = isinstance(count, Real) and not isinstance(count, bool)
         if not is_number or not math.isfinite(count) or count < 0:
             return Status.INVALID, (NOT_A_COUNT,)
     if good > total:
