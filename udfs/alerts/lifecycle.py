@@ -229,7 +229,7 @@ def _transition(
         state=state,
         fingerprint=opened.fingerprint,
         labels=opened.labels,
-        annotations=alert_annotations(rule, event, state, evidence, flapping=flapping),
+        annotations=alert_annotations(rule, event, state, evidence, flapping),
         active_at_ms=opened.active_at_ms,
         starts_at_ms=opened.starts_at_ms,
         ends_at_ms=ends_at_ms,
