@@ -5,11 +5,10 @@ must be as high. It fires no later, and stops when the burn does. Without it the
 long one. `op` is read as "at least", whatever it says: the standard's own example writes lte for "exceeds".
 """
 
-import re
 from typing import Any
 
 from jobs.openslo.documents import Document, Documents, document_of, mapping
-from jobs.openslo.values import duration_ms
+from jobs.openslo.values import duration_ms, flag
 from jobs.yaml_fields import (
     REQUIRED,
     Place,
@@ -21,25 +20,13 @@ from jobs.yaml_fields import (
     some_list,
     text,
 )
+from udfs.alerts.rule_overrides import SEVERITIES
 from udfs.slo.burn_rules import BurnRule
 from udfs.slo.periods import MINUTE_MS
 
 SHORT_WINDOW = "short-window"
 # The workbook's ratio of long to short window: 1 h to 5 min, 6 h to 30 min.
 _LONG_TO_SHORT = 12
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise WrongValueError(f"{value!r} is neither true nor false", "Write true or false")
-    return value
-
-
-def _severity(value: Any) -> str:
-    """A word of small letters: it is part of what verdicts are on."""
-    if not isinstance(value, str) or not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", value):
-        raise WrongValueError(f"{value!r} is no severity", "Write one small word, such as page or ticket")
-    return value
 
 
 def _short_window(value: Any) -> int:
@@ -49,15 +36,15 @@ def _short_window(value: Any) -> int:
 
 _POLICY = {
     "description": (optional(text), None),
-    "alertWhenNoData": (_flag, False),
-    "alertWhenResolved": (_flag, True),
-    "alertWhenBreaching": (_flag, True),
+    "alertWhenNoData": (flag, False),
+    "alertWhenResolved": (flag, True),
+    "alertWhenBreaching": (flag, True),
     "conditions": (some_list, REQUIRED),
     "notificationTargets": (some_list, []),
 }
 _CONDITION = {
     "description": (optional(text), None),
-    "severity": (_severity, REQUIRED),
+    "severity": (one_of(SEVERITIES), REQUIRED),
     "condition": (mapping, REQUIRED),
 }
 _BURN_RATE = {

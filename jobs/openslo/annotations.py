@@ -14,6 +14,7 @@ from jobs.yaml_fields import (
     strictly_between_0_and_1,
     text,
 )
+from udfs.alerts.rule_overrides import MAX_WINDOWS, SEVERITIES, is_window_count
 
 
 def _labels(value: str) -> tuple[str, ...]:
@@ -46,6 +47,14 @@ def _number(check: Callable[[Any], Any], kind: type) -> Callable[[str], Any]:
 _share = _number(strictly_between_0_and_1, float)
 _count = _number(at_least_one, int)
 
+
+def _windows(value: str) -> int:
+    number: int = _count(value)
+    if not is_window_count(number):
+        raise WrongValueError(f"{number} windows in a row are too many", f"Give at most {MAX_WINDOWS}")
+    return number
+
+
 # name -> (check, default); docs/slos.md says what each means.
 ANNOTATIONS: dict[str, tuple[Callable[[str], Any], Any]] = {
     "group-by": (_labels, ("service_name",)),
@@ -56,9 +65,9 @@ ANNOTATIONS: dict[str, tuple[Callable[[str], Any], Any]] = {
     "slide": (part_of_a_minute, None),
     "window-limit": (_number(finite_number, float), None),
     "window-min-events": (_count, 1),
-    "window-severity": (text, "page"),
-    "alert-after-windows": (_count, 1),
-    "resolve-after-windows": (_count, 3),
+    "window-severity": (one_of(SEVERITIES), "page"),
+    "alert-after-windows": (_windows, 1),
+    "resolve-after-windows": (_windows, 3),
     "burn-rates": (one_of(("workbook", "none")), None),
     "burn-rate-scaling": (one_of(("factors", "windows")), None),
     "min-events": (_count, 1),

@@ -6,17 +6,11 @@ from typing import Any
 from jobs.openslo.documents import Documents, mapping, metadata_of
 from jobs.openslo.metric_sources import Source, source_of
 from jobs.openslo.record_fields import JUDGE_F1, MEASUREMENTS, REQUESTS, SCORES, RecordFields
-from jobs.yaml_fields import REQUIRED, Place, WrongValueError, fields_of, optional, text
+from jobs.openslo.values import flag
+from jobs.yaml_fields import REQUIRED, Place, fields_of, optional, text
 from udfs.slo.conditions import Condition
 from udfs.slo.indicators import Indicator, Quantile, Ratio, Throughput
 from udfs.slo.metric_ratio import MetricRatio
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise WrongValueError(f"{value!r} is neither true nor false", "Write true or false")
-    return value
-
 
 _INLINE = {"metadata": (optional(mapping), None), "spec": (mapping, REQUIRED)}
 _SLI = {
@@ -25,7 +19,7 @@ _SLI = {
     "ratioMetric": (optional(mapping), None),
 }
 _RATIO = {
-    "counter": (_flag, True),
+    "counter": (flag, True),
     "good": (optional(mapping), None),
     "bad": (optional(mapping), None),
     "total": (optional(mapping), None),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobs.openslo.documents import mapping
-from jobs.openslo.values import calendar_unit, local_instant, shorthand, time_zone, whole_minutes
+from jobs.openslo.values import calendar_unit, flag, local_instant, shorthand, time_zone, whole_minutes
 from jobs.yaml_fields import REQUIRED, Place, WrongValueError, fields_of, optional
 from udfs.slo.counts import MOST_ROLLING_MS
 from udfs.slo.periods import DAY_MS, HOUR_MS, Calendar, Period, Rolling
@@ -13,15 +13,9 @@ DEFAULT = Rolling(30 * DAY_MS)
 _SHORTEST_MS = HOUR_MS
 
 
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise WrongValueError(f"{value!r} is neither true nor false", "Write true or false")
-    return value
-
-
 _WINDOW = {
     "duration": (lambda value: shorthand(value) and value, REQUIRED),
-    "isRolling": (optional(_flag), None),
+    "isRolling": (optional(flag), None),
     "calendar": (optional(mapping), None),
 }
 _CALENDAR = {"startTime": (local_instant, REQUIRED), "timeZone": (time_zone, REQUIRED)}

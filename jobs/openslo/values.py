@@ -96,6 +96,13 @@ def local_instant(value: Any) -> datetime:
     return value
 
 
+def flag(value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise WrongValueError(f"{value!r} is neither true nor false", "Write true or false")
+    return value
+
+
 def ratio(value: Any) -> float:
     """A target: above 0, below 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:

@@ -10,11 +10,12 @@ import pytest
 from schemas.times import epoch_ms
 from schemas.verdicts import Verdict
 from tests.slo_files import ERRORS, SLICE_MS, START_MS, TTFT, TTFT_WINDOW, about, run, slo
+from udfs.alerts.verdict_event import decode_verdict
 from udfs.sketches.log import LogSketch
 from udfs.slo.budgeting import BILLION, Budgeting, Method
 from udfs.slo.indicators import Tally, Throughput
 from udfs.slo.periods import DAY_MS, HOUR_MS, Calendar, Rolling, Unit
-from udfs.slo.slo import Judge, WindowRule
+from udfs.slo.slo import AlertText, Judge, WindowRule
 
 HALLUCINATION = WindowRule(0.05, "above", 300_000, 300_000, min_events=1200)
 PER_5_MINUTES = 300_000 // SLICE_MS
@@ -196,6 +197,17 @@ def test_projection_by_the_last_six_hours() -> None:
     assert (budget.statistic, budget.effect) == (0.5, 0.5)
     # Half the budget at half the allowed rate: 30 days.
     assert epoch_ms(budget.evidence["projected_exhaustion"]) == budget.window_end_ms + 30 * DAY_MS
+
+
+def test_the_alert_job_takes_what_the_file_says() -> None:
+    _, verdicts = run(slo(alert=AlertText(owner="chat", severity="critical", firing_after_windows=3)), slices(4, 5))
+    overrides = [decode_verdict(verdict.to_json()).overrides for verdict in verdicts]
+    assert {(o["owner"], o["severity"]) for o in overrides} == {("chat", "page"), ("chat", "ticket")}
+    assert "runbook_url" not in overrides[0]
+    of = slo("ttft", indicator=TTFT, window=TTFT_WINDOW, alert=AlertText(severity="critical", firing_after_windows=3))
+    _, (window, *_) = run(of, [ttft(0.1)])
+    told = decode_verdict(window.to_json()).overrides
+    assert (told["severity"], told["firing_after_windows"], told["never_suppress"]) == ("critical", 3, True)
 
 
 def test_verdicts_read_back_and_a_state_resumes() -> None:

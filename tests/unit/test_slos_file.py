@@ -260,6 +260,11 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     (counted(source(**{"from": "measurements"}, name="vllm:time_to_first_token_seconds"), source()), "spec.name",
      "a server's own name", "time_to_first_token_seconds"),
     (counted(source(**{"from": "spans"}), source()), "spec.from", "none of its words", "measurements"),
+    (annotated(window_severity="sev1"), "window-severity", "none of its words", "critical"),
+    (annotated(alert_after_windows="101"), "alert-after-windows", "too many", "at most 100"),
+    (put("spec/alertPolicies", [{"metadata": {"name": "p"}, "spec": {"conditions": [
+        {"metadata": {"name": "c"}, "spec": {"severity": "sev1", "condition": {}}}]}}]),
+     "conditions[0].spec.severity", "none of its words", "page"),
     (annotated(ownr="x"), "annotations[slacktide.dev/ownr]", "is not known", "Did you mean owner"),
     (annotated(window="5m"), "window-limit", "is missing", "together"),
     (annotated(window="5m", window_limit="5"), "window-limit", "is no share", "0.05"),

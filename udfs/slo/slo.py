@@ -55,12 +55,15 @@ class AlertText:
     resolved_after_windows: int = 3
 
     def evidence(self, alertname: str, severity: str, firing_after_windows: int) -> dict[str, Any]:
-        """Return `evidence.alert` of a verdict. An alert on a service level is never suppressed (spec A4)."""
+        """Return `evidence.alert` of a verdict, as `udfs.alerts.rule_overrides` reads it: null leaves the rule's own.
+
+        An alert on a service level is never suppressed (spec A4).
+        """
         return {
             "alertname": alertname,
             "severity": severity,
-            "owner": self.owner,
-            "runbook_url": self.runbook_url,
+            "owner": self.owner or None,
+            "runbook_url": self.runbook_url or None,
             "firing_after_windows": firing_after_windows,
             "resolved_after_windows": self.resolved_after_windows,
             "never_suppress": True,
