@@ -21,6 +21,7 @@ COMMANDS = {
     "thresholds": ("infra.commands.thresholds", "Compute and keep what a false-alarm budget asks of each feature."),
     "score": ("infra.commands.score", "Score one request by hand."),
     "models": ("infra.commands.models", "List the scorers' models: from where, which digest, on which device."),
+    "judge": ("infra.commands.judge", "Validate the scorers that judge against what people said."),
     "alerts": ("infra.commands.alerts", "Show alerts as they fire and resolve."),
     "silence": ("infra.commands.silence", "Keep alerts from people for a while."),
     "change": ("infra.commands.change", "Tell of a deploy or another change that may explain alerts."),

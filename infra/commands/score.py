@@ -54,7 +54,7 @@ def command(
     )
     if request.prompt is None and request.response is None:
         raise click.UsageError("Give --prompt, --response, or both.")
-    found = [(scorer, score) for scorer in _chosen(scorers, only) for score in scorer.score([request])[0]]
+    found = [(scorer, score) for scorer in chosen_scorers(scorers, only) for score in scorer.score([request])[0]]
     if as_json:
         for scorer, score in found:
             click.echo(orjson.dumps(_record(scorer, score)))
@@ -68,8 +68,8 @@ def _text(text: str | None, file: Path | None, option: str) -> str | None:
     return text if file is None else file.read_text(encoding="utf-8", errors="replace")
 
 
-def _chosen(file: Path, only: tuple[str, ...]) -> list[Scorer]:
-    """The scorers to run; models of others aren't loaded."""
+def chosen_scorers(file: Path, only: tuple[str, ...]) -> list[Scorer]:
+    """Build the scorers of a file that are called `only`, or all; models of others aren't loaded."""
     whole = load_scorers(str(file))
     names = [spec.name for spec in whole.scorers]
     for name in only:

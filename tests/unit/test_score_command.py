@@ -9,9 +9,10 @@ import yaml
 from click.testing import CliRunner, Result
 
 from gpu_scorers.model_files import files_digest
-from infra.commands import models, score
+from infra.commands import judge, models, score
 from jobs.kafka_client import ConfigurationError
 from jobs.scorers import known_digests
+from schemas.judge_report import load_judge_report
 from tests.tiny_models import nli_folder
 
 
@@ -93,3 +94,28 @@ def test_a_hub_out_of_reach_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ConfigurationError, match=r"can't be fetched from the hub.*Look at the network"):
         CliRunner().invoke(models.command, ["--fetch", "a/b@" + "0" * 40], catch_exceptions=False)
+
+
+EXAMPLES = [("true", "consistent"), ("false", "inconsistent"), ("unclear", "inconsistent"), ("true", "inconsistent")]
+
+
+def test_a_judge_is_validated(tmp_path: Path) -> None:
+    """Two of three examples of the label are found, and nothing else: F1 = 2 * 2 / (2 * 2 + 0 + 1)."""
+    file, examples, out = tmp_path / "scorers.yaml", tmp_path / "examples.jsonl", tmp_path / "judges/nli.json"
+    nli = {"path": str(nli_folder()), "digest": files_digest(nli_folder())[0]}
+    file.write_text(yaml.safe_dump({"scorers": [{"name": "f", "kind": "factuality", "model": nli}], "device": "cpu"}))
+    rows = [{"prompt": "the sky", "response": f"it is {word}", "label": label} for word, label in EXAMPLES]
+    examples.write_bytes(b"\n".join(map(orjson.dumps, rows)))
+    asked = ["validate", str(examples), "--scorers", str(file), "--scorer", "f", "--out", str(out), "--find"]
+    result = run(judge.command, *asked, "inconsistent")
+    assert result.output.startswith("F1 0.8000 over 4 examples, 3 of them inconsistent, 0 without a score\n")
+    assert "does not qualify: an SLI needs 0.92" in result.output
+    report = load_judge_report(out)
+    assert (report.f1, report.n, report.model_digest) == (pytest.approx(0.8), 4, nli["digest"])
+    with pytest.raises(
+        ConfigurationError, match="no example has the label 'wrong'; there are consistent, inconsistent"
+    ):
+        CliRunner().invoke(judge.command, [*asked, "wrong"], catch_exceptions=False)
+    examples.write_text('{"response": "a"}')
+    with pytest.raises(ConfigurationError, match="line 1: lacks response or label"):
+        CliRunner().invoke(judge.command, [*asked, "inconsistent"], catch_exceptions=False)
