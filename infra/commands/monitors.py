@@ -13,6 +13,7 @@ from infra.commands.kafka_options import kafka_options
 from infra.monitor_history.alerts_of import alerts_of
 from infra.monitor_history.explained import explained
 from infra.monitor_history.requests import requests_of
+from infra.monitor_history.signal_words import signal_in_words
 from jobs.alert_rules import load_alert_rules
 from jobs.drift_sql import plan_of
 from jobs.kafka_client import ConfigurationError
@@ -80,7 +81,7 @@ def explain(file: Path, samples: int, series: int) -> None:
             features = "\n".join(escape(feature) for feature in judge.features)
             table.add_row(features, escape(judge.collects), f"{judge.slice_bytes:,}", escape(judge.false_alarms))
         for follower in monitor.followers:
-            table.add_row(escape(follower.uid), "verdicts of this monitor", "", "see docs/signals.md")
+            table.add_row(escape(follower.uid), "verdicts of this monitor", "", escape(signal_in_words(follower)))
         _console().print(table)
         total = (told.open_slice_bytes + told.closed_bytes) * series
         click.echo(
