@@ -11,7 +11,7 @@ begin to wait for others of their trace and down as they stop: its sum is how ma
     read = sliced + late + dead + (still in open slices)
 
 for each monitor (its name is in "monitor"), and so for all together; dead letters count as there. The experiment job
-keeps the same books, of all requests together ("monitor" is null). The score job balances when
+and the SLO job keep the same books, of all their records together ("monitor" is null). The score job balances when
 
     read = unsampled + no_text + scored + dead
 
@@ -34,7 +34,7 @@ class IngestKind(StrEnum):
 
 
 class DriftKind(StrEnum):
-    """Kinds of the drift job's books, each counted per monitor, and of the experiment job's."""
+    """Kinds of the drift job's books, each counted per monitor, the experiment job's and the SLO job's."""
 
     READ = "read"
     SLICED = "sliced"
