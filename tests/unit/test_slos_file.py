@@ -1,6 +1,7 @@
 """The OpenSLO reader: the shipped matrix, files as other tools write them, and what is refused with which remedy."""
 
 import copy
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -313,3 +314,27 @@ def test_a_threshold_has_one_objective_with_op_and_value(tmp_path: Path) -> None
         body["spec"]["objectives"] = objectives
         with pytest.raises(ConfigurationError, match=problem):
             load(tmp_path, body)
+
+
+def documented() -> list[dict[str, Any]]:
+    """Every YAML document of docs/slos.md; one that is an indicator alone, in an SLO."""
+    text = (Path(__file__).parents[2] / "docs" / "slos.md").read_text()
+    found = []
+    for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL):
+        for part in block.split("\n---\n"):
+            body = yaml.safe_load(part)
+            if "kind" not in body:
+                objective = {"op": "lt", "value": 3, "target": 0.95} if "thresholdMetric" in body else {"target": 0.95}
+                body = edited(
+                    lambda slo, of=body, o=objective: slo["spec"].update(indicator={"spec": of}, objectives=[o])
+                )
+            body["metadata"].get("annotations", {}).pop("slacktide.dev/model-card", None)
+            found.append(body)
+    return found
+
+
+def test_what_the_docs_show_is_read(tmp_path: Path) -> None:
+    examples = documented()
+    assert len(examples) > 4
+    for body in examples:
+        assert load(tmp_path, body).slos
