@@ -61,8 +61,11 @@ def scored(plan: StreamPlan, verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def watched(monitors: Monitors) -> dict[str, SeasonalThreshold]:
-    """Return what is followed by a dynamic threshold, by the name of its figure: the static rule watches the same."""
-    return {f.name: f for f in monitors.followers if isinstance(f, SeasonalThreshold)}
+    """Return the usual figures that are followed by a dynamic threshold, by their names: the static rule watches them.
+
+    A distance from the reference (a field's own name) is no usual figure: nobody sets a fixed threshold on it.
+    """
+    return {f.name: f for f in monitors.followers if isinstance(f, SeasonalThreshold) and "(" in f.name}
 
 
 def static_of(quiet: Iterable[Verdict], monitors: Monitors) -> dict[str, StaticRule]:

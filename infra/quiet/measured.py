@@ -11,8 +11,8 @@ from infra.quiet.replayed import StreamPlan
 from infra.quiet.score import Fired, Score, Span, missed_by_ours_alone, reduction, score
 
 Say = Callable[[str], None]
-# Other seeds: other incidents, other requests. Nothing was ever chosen by looking at the scoring part.
-PARTS = {"tuning": (1, 2, 3), "scoring": (101, 102, 103, 104, 105)}
+# Other seeds: other incidents, other requests. The scoring part was drawn when nothing was left to choose.
+PARTS = {"tuning": (1, 2, 3, 101, 102, 103, 104, 105), "scoring": (201, 202, 203, 204, 205)}
 GRACE_WINDOWS = 2.0
 OURS, STATIC, STATIC_TWICE = "ours", "static", "static, 2 windows in a row"
 
