@@ -9,11 +9,13 @@ verdicts' own window ends (docs/alerts.md). Names of operators (`uid`) are part 
 
 import argparse
 import sys
+from dataclasses import replace
 
 from pyflink.datastream import DataStream
 from pyflink.table import StatementSet, StreamTableEnvironment
 
 from jobs.alert_rules import load_alert_rules
+from jobs.dependencies import load_dependencies
 from jobs.flink_environment import job_name, keyed_stream, open_environment
 from jobs.settings import JobSettings, add_job_arguments, keyed_by, settings_from, sink_options, source_options
 from jobs.sql_script import sql_statements
@@ -32,7 +34,7 @@ from udfs.alerts.rule import AlertRules
 
 EXAMPLES = """examples:
   slacktide submit alert
-  slacktide submit alert -- --rules my_rules.yaml
+  slacktide submit alert -- --rules my_rules.yaml --dependencies dependencies.yaml
 """
 
 
@@ -41,13 +43,18 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser("alert", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_job_arguments(result)
     result.add_argument("--rules", help="YAML laid over jobs/alert_rules.yaml (default: that file alone)")
+    result.add_argument("--dependencies", help="YAML of which service calls which (docs/root-cause.md; default: none)")
     return result
 
 
 def validate(argv: list[str] | None = None) -> tuple[AlertRules, JobSettings]:
     """Check command line and rules file. Raises ConfigurationError naming file, field and remedy."""
     arguments = parser().parse_args(argv)
-    return load_alert_rules(arguments.rules), settings_from(arguments)
+    rules = load_alert_rules(arguments.rules)
+    if arguments.dependencies is not None:
+        incidents = replace(rules.incidents, dependencies=load_dependencies(arguments.dependencies))
+        rules = replace(rules, incidents=incidents)
+    return rules, settings_from(arguments)
 
 
 def statements(settings: JobSettings) -> list[str]:

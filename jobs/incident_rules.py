@@ -1,7 +1,7 @@
-"""The parts of the alert rules file that make incidents: grouping, inhibition, duplicates, changes, dependencies.
+"""The parts of the alert rules file that make incidents: grouping, inhibition, duplicates, changes, root cause.
 
-Checked field by field; a section that a file leaves out is the committed default's. `incidents` and each kind under
-`changes` are laid over the default field by field, the lists are taken whole.
+Checked field by field; a section that a file leaves out is the committed default's. `incidents`, `root_cause` and each
+kind under `changes` are laid over the default field by field, the lists are taken whole.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,13 +19,17 @@ from jobs.yaml_fields import (
     list_of_texts,
     nearest,
     one_of,
+    strictly_between_0_and_1,
+    text,
+    zero_up_to_1,
 )
 from schemas.changes import ChangeKind
 from schemas.matchers import Matcher, MatcherError, parse_matcher
-from udfs.alerts.dependencies import Dependencies
+from udfs.alerts.cause_signals import CauseSignal
 from udfs.alerts.incident_policy import ChangeRule, DeduplicationRule, IncidentPolicy, InhibitionRule
+from udfs.alerts.root_cause import CausePolicy
 
-SECTIONS = ("incidents", "inhibition", "deduplication", "changes", "dependencies")
+SECTIONS = ("incidents", "inhibition", "deduplication", "changes", "root_cause")
 MAX_OPEN_ALERTS = 100_000  # about 2 kB each
 
 
@@ -37,7 +41,7 @@ def incident_policy(file: str, root: Mapping[str, Any], default: IncidentPolicy 
         "inhibition": lambda place, body, over: replace(over, inhibition=_inhibition(place, body)),
         "deduplication": lambda place, body, over: replace(over, deduplication=_deduplication(place, body)),
         "changes": lambda place, body, over: replace(over, changes=_changes(place, body, over.changes)),
-        "dependencies": lambda place, body, over: replace(over, dependencies=_dependencies(place, body)),
+        "root_cause": lambda place, body, over: replace(over, causes=_causes(place, body, over.causes)),
     }
     for name, read in readers.items():
         if root.get(name) is not None:
@@ -100,14 +104,51 @@ def _change(place: Place, body: Any, over: ChangeRule | None) -> ChangeRule:
     return rule
 
 
-def _dependencies(place: Place, body: Any) -> Dependencies:
-    needs = {}
-    for service, needed in _mapping(place, body).items():
-        try:
-            needs[str(service)] = tuple(list_of_texts(needed))
-        except WrongValueError as wrong:
-            place.field(str(service)).refuse(wrong.problem, wrong.remedy)
-    return Dependencies(needs)
+def _causes(place: Place, body: Any, over: CausePolicy) -> CausePolicy:
+    fields: dict[str, tuple[Check, Any]] = {
+        "signals": (_same, None),
+        "observation_lookback_seconds": (_seconds, over.observation_lookback_seconds),
+        "change_lookback_seconds": (_seconds, over.change_lookback_seconds),
+        "half_life_seconds": (_seconds, over.half_life_seconds),
+        "dependency_decay": (strictly_between_0_and_1, over.dependency_decay),
+        "unrelated": (zero_up_to_1, over.unrelated),
+        "kind_weights": (_kind_weights, dict(over.kind_weights)),
+        "max_causes": (at_least_one, over.max_causes),
+        "min_score": (zero_up_to_1, over.min_score),
+    }
+    found = fields_of(place, body, fields)
+    signals = found.pop("signals")
+    if signals is None:
+        return replace(over, **found)
+    known: dict[str, tuple[Check, Any]] = {
+        "field": (text, REQUIRED),
+        "normalisation": (one_of(("reference_range", "z_score", "logistic")), REQUIRED),
+        "wrong_side": (one_of(("above", "below", "both")), REQUIRED),
+        "weight": (_from_zero, 0.0),
+    }
+    return replace(
+        over, signals=tuple(CauseSignal(**s) for s in _each(place.field("signals"), signals, known)), **found
+    )
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _from_zero(value: Any) -> float:
+    number = finite_number(value)
+    if not 0 <= number <= 1e6:
+        raise WrongValueError(f"{value} is below 0", "Give 0 or more; only the weights' proportions count")
+    return float(number)
+
+
+def _kind_weights(value: Any) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise WrongValueError("is not a mapping", "Write `kind: weight`, one a line")
+    for kind in value:
+        if kind not in tuple(ChangeKind):
+            raise WrongValueError(f"{kind!r} is no kind of change", nearest(str(kind), tuple(ChangeKind)))
+    return {str(kind): _from_zero(weight) for kind, weight in value.items()}
 
 
 def _each(place: Place, body: Any, fields: Mapping[str, tuple[Check, Any]]) -> list[dict[str, Any]]:
@@ -142,12 +183,12 @@ def _labels(value: Any) -> tuple[str, ...]:
 
 def _any_matchers(value: Any) -> tuple[Matcher, ...]:
     found = []
-    for text in list_of_texts(value):
+    for written in list_of_texts(value):
         try:
-            found.append(parse_matcher(text))
+            found.append(parse_matcher(written))
         except MatcherError as error:
             raise WrongValueError(
-                f"{text!r}: {error}", "Write name=value, name!=value, name=~regex or name!~regex"
+                f"{written!r}: {error}", "Write name=value, name!=value, name=~regex or name!~regex"
             ) from None
     return tuple(found)
 

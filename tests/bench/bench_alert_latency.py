@@ -34,7 +34,7 @@ from tests.bench.report import Row, at_most, print_table
 from tests.bench.trace_requests import TraceRequest, trace_requests
 
 RATE_PER_SECOND = 500
-SECONDS, WARM_UP_SECONDS, PHASE_SECONDS = 120, 25, 20
+SECONDS, WARM_UP_SECONDS, PHASE_SECONDS = 100, 20, 20
 WINDOW_SECONDS, BOUND_SECONDS, CHECKPOINT_SECONDS, ALLOWANCE_SECONDS = 5, 2, 1, 6
 FACTOR = 4.0  # what the features are multiplied by while they drift
 N_STORM = 10_000

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from jobs.alert import validate
 from jobs.alert_rules import load_alert_rules
 from jobs.kafka_client import ConfigurationError
 from schemas.changes import ChangeKind
+from udfs.alerts.cause_signals import CauseSignal
 from udfs.alerts.incident_policy import SEVERITY_RANK
+from udfs.alerts.root_cause import CausePolicy
 from udfs.alerts.rule_overrides import SEVERITIES
 
 
@@ -46,8 +49,10 @@ def test_a_file_is_laid_over_the_defaults(tmp_path: Path) -> None:
             changes:
               deploy: {bar_factor: 3}
               flag_change: null
-            dependencies:
-              chat: [retriever, vllm]
+            root_cause:
+              half_life_seconds: 60
+              kind_weights: {deploy: 0.5}
+              signals: [{field: perplexity, normalisation: z_score, wrong_side: above, weight: 1}]
             """,
         )
     ).incidents
@@ -58,7 +63,24 @@ def test_a_file_is_laid_over_the_defaults(tmp_path: Path) -> None:
     assert (policy.changes[ChangeKind.DEPLOY].bar_factor, policy.changes[ChangeKind.DEPLOY].window_seconds) == (3, 900)
     assert ChangeKind.FLAG_CHANGE not in policy.changes
     assert ChangeKind.INDEX_REBUILD in policy.changes
-    assert policy.dependencies.distance("chat", "vllm") == 1
+    assert (policy.causes.half_life_seconds, policy.causes.kind_weights) == (60, {"deploy": 0.5})
+    assert policy.causes.signals == (CauseSignal("perplexity", "z_score", "above", 1),)
+    assert policy.causes.max_causes == 10
+
+
+def test_the_committed_root_cause_is_the_codes() -> None:
+    """Whoever calls the ranking without a file gets what the file says."""
+    assert load_alert_rules().incidents.causes == CausePolicy()
+
+
+def test_dependencies_come_from_their_own_file(tmp_path: Path) -> None:
+    file = tmp_path / "dependencies.yaml"
+    file.write_text("services: {chat: [retriever]}")
+    rules, _ = validate(["--bootstrap-servers", "127.0.0.1:1", "--dependencies", str(file)])
+    assert rules.incidents.dependencies.distance("chat", "retriever") == 1
+    file.write_text("services: {chat: retriever}")
+    with pytest.raises(ConfigurationError, match="services"):
+        validate(["--bootstrap-servers", "127.0.0.1:1", "--dependencies", str(file)])
 
 
 def test_the_committed_changes_explain_what_they_say() -> None:
@@ -99,8 +121,11 @@ def test_the_committed_changes_explain_what_they_say() -> None:
         ("changes: {deploy: {bar_factor: 1}}", "changes.deploy.bar_factor", "above 1"),
         ("changes: {deploy: {window_seconds: 9999}}", "changes.deploy.max_window_seconds", "at least window_seconds"),
         ("changes: {deploy: {explain: ['a=b']}}", "changes.deploy.explain", "mean explains"),
-        ("dependencies: {chat: vllm}", "dependencies.chat", "a line"),
-        ("dependencies: [chat]", "dependencies", "name: value"),
+        ("root_cause: {half_life: 3}", "root_cause.half_life", "mean half_life_seconds"),
+        ("root_cause: {dependency_decay: 1}", "root_cause.dependency_decay", "above 0"),
+        ("root_cause: {kind_weights: {deploi: 1}}", "root_cause.kind_weights", "mean deploy"),
+        ("root_cause: {signals: [{field: a}]}", "root_cause.signals[0].normalisation", "needs it"),
+        ("root_cause: {signals: perplexity}", "root_cause.signals", "a line"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str, field: str, remedy: str) -> None:
