@@ -54,7 +54,7 @@ class EmbeddingSimilarity:
 
     def score(self, batch: Sequence[Request]) -> list[list[Score]]:
         """Return one score a request, three where there is a centroid."""
-        texts = list({text for r in batch for text in (r.prompt, r.response) if text is not None})
+        texts = list(dict.fromkeys(t for r in batch for t in (r.prompt, r.response) if t is not None))
         embedded = dict(zip(texts, self.encoder.encode(texts), strict=True))
         return [self._scores(r, embedded) for r in batch]
 

@@ -143,7 +143,10 @@ def _folder(source: ModelSource) -> Path:
 
 def _package_folder(source: ModelSource) -> Path:
     """The folder `model` within the package, as packaged models have it, else the package's own."""
-    spec = importlib.util.find_spec(str(source.package))
+    try:
+        spec = importlib.util.find_spec(str(source.package))
+    except (ImportError, ValueError):  # a dotted name without its parent, or no name at all
+        spec = None
     if spec is None or not spec.submodule_search_locations:
         problem = f"the Python package {source.package} is not installed"
         raise ModelError(source.name, problem, "Run `make setup`, or install it into the environment of the workers")

@@ -115,8 +115,7 @@ def _refusal(settings: Settings, models: "LoadedModels") -> Scorer:
     from gpu_scorers.refusal import Refusal
 
     classifier = models.classifier(settings.model) if settings.model else None
-    phrases = settings.options["phrases"] or RefusalPhrases.load()
-    label = settings.options["refusal_label"]
+    phrases, label = settings.options["phrases"], settings.options["refusal_label"]
     return Refusal(phrases, classifier, label, name=settings.name, judge=settings.judge)
 
 
@@ -169,7 +168,7 @@ KINDS: Mapping[str, Kind] = {
     "refusal": Kind(
         _refusal,
         MAY_HAVE_MODEL,
-        {"phrases": (optional(text), None), "refusal_label": (text, "refusal")},
+        {"phrases": (text, str(PHRASES)), "refusal_label": (text, "refusal")},
         {"phrases": _phrases},
         judges=True,
     ),

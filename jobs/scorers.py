@@ -16,7 +16,7 @@ import yaml
 
 from gpu_scorers.model_files import ModelError, ModelSource, find_model
 from gpu_scorers.scorer import Scorer
-from jobs.scorer_kinds import KINDS, MAY_HAVE_MODEL, NEEDS_MODEL, NO_MODEL, Kind, Settings
+from jobs.scorer_kinds import KINDS, NEEDS_MODEL, NO_MODEL, Kind, Settings
 from jobs.yaml_fields import (
     REQUIRED,
     Place,
@@ -98,7 +98,7 @@ _MODEL_FIELDS = {
 }
 _SCORER_FIELDS = {
     "name": (text, REQUIRED),
-    "kind": (one_of(KINDS), REQUIRED),
+    "kind": (one_of(tuple(KINDS)), REQUIRED),
     "model": (optional(_model_field), None),
     "sampling": (_mapping, {}),
     "review": (optional(_mapping), None),
@@ -210,7 +210,7 @@ def _built(place: Place, spec: ScorerSpec, models: "LoadedModels") -> Scorer:
 
 
 def _scorer(place: Place, body: object, models: Mapping[str, ModelSource]) -> ScorerSpec:
-    if isinstance(body, dict) and body.get("kind") in KINDS:
+    if isinstance(body, dict) and body.get("kind") in tuple(KINDS):
         kind = KINDS[body["kind"]]
         values = fields_of(place, body, {**_SCORER_FIELDS, **kind.fields})
     else:
@@ -242,7 +242,6 @@ def _source(
         return None
     if kind.model == NO_MODEL:
         here.refuse(f"{name} takes no model", "Leave it out")
-    assert kind.model in (MAY_HAVE_MODEL, NEEDS_MODEL)
     if isinstance(value, str):
         if value not in models:
             here.refuse(f"{value!r} is none of `models`", nearest(value, models))

@@ -96,9 +96,10 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         find_model(ModelSource("m", path=str(tmp_path / "absent")))
 
 
-def test_a_package_that_is_not_installed() -> None:
-    with pytest.raises(ModelError, match=r"the Python package no_such_package is not installed\. Run `make setup`"):
-        find_model(ModelSource("m", package="no_such_package"))
+@pytest.mark.parametrize("package", ["no_such_package", "no_such.package", "..", "json.decoder"])
+def test_a_package_that_is_not_installed(package: str) -> None:
+    with pytest.raises(ModelError, match=rf"the Python package {package} is not installed\. Run `make setup`"):
+        find_model(ModelSource("m", package=package))
 
 
 def test_the_embedded_model_has_the_digest_that_we_know() -> None:

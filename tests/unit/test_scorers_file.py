@@ -101,6 +101,8 @@ BAD = [
     ([], {}, "scorers: is empty. Add at least one scorer"),
     ([{"name": "a"}], {}, "scorers[0].kind: is missing"),
     ([{"name": "a", "kind": "factualty"}], {}, "scorers[0].kind: 'factualty' is none of its words. Did you mean fact"),
+    ([{"name": "a", "kind": ["factuality"]}], {}, "scorers[0].kind: ['factuality'] is none of its words"),
+    (["a"], {}, "scorers[0]: is not a mapping"),
     ([SIMILARITY, SIMILARITY], {}, "scorers[1].name: 'a' stands twice"),
     ([{**SIMILARITY, "entailment_above": 0.8}], {}, "scorers[0].entailment_above: is not a known field"),
     ([{**SIMILARITY, "model": "minilm"}], {}, "scorers[0].model: 'minilm' is none of `models`"),
