@@ -113,11 +113,15 @@ class AlertTopic:
         self._consumer.assign([TopicPartition(self.topic, p, offset) for p, offset in sorted(begin.deliver.items())])
 
     def read(self, limit: int, timeout_seconds: float) -> list[Message]:
-        """Return at most `limit` committed records, those that are there within the timeout; oldest first.
+        """Return at most `limit` committed records, as soon as there are any; oldest first within a partition.
 
         Raises StackError where reading is not allowed; an unreachable broker only gives nothing.
         """
-        messages = self._consumer.consume(limit, timeout=timeout_seconds)
+        # Not `consume` alone, which waits out its time for more than the first.
+        first = self._consumer.poll(timeout_seconds)
+        if first is None:
+            return []
+        messages = [first, *(self._consumer.consume(limit - 1, timeout=0) if limit > 1 else ())]
         for message in messages:
             self._require_readable(message)
         return [message for message in messages if not message.error()]
