@@ -157,3 +157,27 @@ def test_a_replay_into_the_state_pages_nobody(found: list[Alert], context: Conte
     remembered = [a for a in found if a.fingerprint in scope.entries and (a.fingerprint, a.starts_at_ms) not in ended]
     scope.tick(END_SECONDS, *remembered)
     assert (len(scope.alerts), len(scope.incidents)) == (alerts, told)
+
+
+@settings(max_examples=60)
+@given(transitions(), CONTEXTS, st.data())
+def test_what_comes_late_breaks_nothing(found: list[Alert], context: Context, data: st.DataObject) -> None:
+    """Series arrive with delays of their own, each in order: another job's verdicts may be minutes behind."""
+    delays = {name: data.draw(st.sampled_from([0, 0, 10, 70, 200])) for name in {a.fingerprint for a in found}}
+    scope, waiting = Scope(policy=RULED, context=context), list(found)
+    for until in range(0, END_SECONDS + 1, 30):
+        now = [alert for alert in waiting if alert.updated_at_ms + delays[alert.fingerprint] * 1000 <= at(until)]
+        waiting = [alert for alert in waiting if alert not in now]
+        scope.tick(until, *now)
+    assert not waiting
+    assert len({alert.alert_id for alert in scope.alerts}) == len(scope.alerts)
+    by_life: dict[tuple[str, int], list[AlertState]] = {}
+    for alert in scope.alerts:
+        by_life.setdefault((alert.fingerprint, alert.starts_at_ms), []).append(alert.state)
+    whole = {(alert.fingerprint, alert.starts_at_ms) for alert in run(found, context, []).alerts}
+    assert set(by_life) == whole
+    for states in by_life.values():
+        assert (AlertState.FIRING, AlertState.FIRING) not in itertools.pairwise(states)
+        assert AlertState.RESOLVED not in states[:-1]
+    ended = {(a.fingerprint, a.starts_at_ms) for a in found if a.state is AlertState.RESOLVED}
+    assert {life for life, states in by_life.items() if states[-1] is AlertState.RESOLVED} == ended
