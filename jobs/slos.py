@@ -4,12 +4,9 @@ docs/slos.md describes the dialect. Paths in the file are relative to it.
 """
 
 import math
-from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from jobs.openslo.alerting import burn_rules_of
 from jobs.openslo.annotations import annotations_of, check_labels
@@ -26,6 +23,7 @@ from schemas.verdicts import VerdictKind
 from udfs.judging.frame import Frame
 from udfs.slo.budgeting import Budgeting, Method
 from udfs.slo.burn_rules import BurnRule, workbook_rules
+from udfs.slo.identity import identity
 from udfs.slo.periods import MINUTE_MS, Period
 from udfs.slo.slo import AlertText, Judge, Slo, WindowRule
 
@@ -235,18 +233,9 @@ def _alert(own: dict[str, Any]) -> AlertText:
 
 def _frame(name: str, group_by: tuple[str, ...], made: dict[str, Any], card_digest: str) -> Frame:
     """What a verdict depends on makes the digest, and nothing else: texts of alerts leave the ids as they are."""
-    effective = {key: _plain(value) for key, value in made.items() if key != "alert"} | {"group_by": group_by}
-    digest = content_digest(orjson.dumps(effective, option=orjson.OPT_SORT_KEYS))
+    effective = {key: value for key, value in made.items() if key != "alert"} | {"group_by": group_by}
+    digest = content_digest(identity(effective))
     return Frame(name, "", group_by, MINUTE_MS, MINUTE_MS, digest, None, card_digest, VerdictKind.SLO)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; of an object its kind and fields."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, {one.name: _plain(getattr(value, one.name)) for one in fields(value)}]
-    if isinstance(value, tuple | list):
-        return [_plain(entry) for entry in value]
-    return value.value if isinstance(value, Enum) else value if isinstance(value, int | float | str) else str(value)
 
 
 def _card_of(document: Document, path: str | None, documents: Documents, service: str, default_card: str | None) -> str:

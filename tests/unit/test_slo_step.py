@@ -9,7 +9,7 @@ import pytest
 
 from schemas.times import epoch_ms
 from schemas.verdicts import Verdict
-from tests.slo_files import ERRORS, SLICE_MS, START_MS, TTFT, TTFT_WINDOW, about, run, slo
+from tests.slo_files import ERRORS, FAST, SLICE_MS, START_MS, TTFT, TTFT_WINDOW, about, run, slo
 from udfs.alerts.verdict_event import decode_verdict
 from udfs.sketches.log import LogSketch
 from udfs.slo.budgeting import BILLION, Budgeting, Method
@@ -161,6 +161,15 @@ def test_silence_is_told_for_a_while_and_then_not() -> None:
     assert ([v.to_json() for v in same], skipped) == ([v.to_json() for v in verdicts], state)
     _, woken = run(of, {START_MS + 40 * SLICE_MS: Tally(100, 100)}, state=state)
     assert [v.status for v in woken] == ["ok"] * len(woken)
+
+
+def test_another_indicator_counts_anew_and_another_target_goes_on() -> None:
+    state, _ = run(slo(), slices(4, 1))
+    after = {START_MS + 6 * SLICE_MS: Tally(99, 100)}
+    for changes, total in (({"target": 0.98}, 500), ({"burn_rules": ()}, 500), ({"indicator": FAST}, 100),
+                           ({"budgeting": Budgeting(Method.TIMESLICES, 60_000)}, 1)):  # fmt: skip
+        _, verdicts = run(slo(**changes), after, state=state)
+        assert about(verdicts, "budget")[-1].evidence["total"] == total
 
 
 def test_an_old_slice_changes_nothing() -> None:

@@ -1,6 +1,8 @@
 """One service level objective, checked and ready: what is counted, against which target, and who is told."""
 
+import hashlib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from schemas.judge_report import QUALIFYING_F1
@@ -10,6 +12,7 @@ from udfs.judging.measured import Side
 from udfs.slo.budgeting import Budgeting
 from udfs.slo.burn_rules import BurnRule, refuse_unreachable
 from udfs.slo.counts import MOST_ROLLING_MS
+from udfs.slo.identity import identity
 from udfs.slo.indicators import Indicator, Quantile, Throughput
 from udfs.slo.periods import MINUTE_MS, Calendar, Period
 
@@ -100,6 +103,16 @@ class Slo:
             raise ValueError(f"a period of {self.period.name} is longer than a year")
         if self.window is None and isinstance(self.indicator, Quantile | Throughput):
             raise ValueError("a quantile or a throughput needs a window")
+
+    @cached_property
+    def counted_by(self) -> bytes:
+        """8 bytes that name what its counts are of: another indicator, method, time zone or point counts anew.
+
+        Target, rules and texts may change and the counts go on.
+        """
+        point = self.window if self.window is not None and self.window.is_point else None
+        what = (self.source, self.indicator, self.budgeting, self.period.zone, self.start_of_day, point)
+        return hashlib.blake2b(identity(what), digest_size=8).digest()
 
     @property
     def group_by(self) -> tuple[str, ...]:

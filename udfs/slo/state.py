@@ -15,7 +15,7 @@ from udfs.versioned_bytes import refuse, seal, unseal
 STATE_VERSION = 1
 NEVER_MS = -1
 _TAG = b"SLS"
-_HEAD = struct.Struct("<7qI")
+_HEAD = struct.Struct("<7q8sI")
 _RECENT = struct.Struct("<qI")
 
 
@@ -25,7 +25,7 @@ class SloState:
 
     `begun_ms` is the end of the first slice, `last_end_ms` of the newest, `last_data_ms` of the newest with events,
     `last_unqualified_ms` of the newest with events of an unqualified judge. `open_*` is the time slice not yet closed.
-    `recent` are the slices of the window, oldest first, by their ends.
+    `recent` are the slices of the window, oldest first, by their ends. `counted_by` is the SLO's own of that name.
     """
 
     counts: SloCounts
@@ -36,12 +36,13 @@ class SloState:
     open_end_ms: int = NEVER_MS
     open_good: int = 0
     open_total: int = 0
+    counted_by: bytes = bytes(8)
     recent: tuple[tuple[int, Tally], ...] = ()
 
     @classmethod
     def begin(cls, slo: Slo) -> "SloState":
         """Return the state before the first slice."""
-        return cls(SloCounts.begin(slo.period.zone, *slo.start_of_day))
+        return cls(SloCounts.begin(slo.period.zone, *slo.start_of_day), counted_by=slo.counted_by)
 
 
 def encode(state: SloState) -> bytes:
@@ -54,6 +55,7 @@ def encode(state: SloState) -> bytes:
         state.open_end_ms,
         state.open_good,
         state.open_total,
+        state.counted_by,
         len(state.recent),
     )
     parts = [head]
@@ -64,7 +66,10 @@ def encode(state: SloState) -> bytes:
 
 
 def decode(data: bytes, slo: Slo) -> SloState:
-    """Read them again. Raises ValueError on bytes that are none, or of a later version: that must stop the job."""
+    """Read them again; of an SLO that counted something else, the state before the first slice.
+
+    Raises ValueError on bytes that are none, or of a later version: that must stop the job.
+    """
     body = unseal(data, _TAG, version=STATE_VERSION)
     try:
         *head, n_recent = _HEAD.unpack_from(body)
@@ -77,6 +82,8 @@ def decode(data: bytes, slo: Slo) -> SloState:
             at += length
     except struct.error as error:
         refuse(_TAG, f"the body can't be read, {error!r}")
+    if head[-1] != slo.counted_by:
+        return SloState.begin(slo)
     counts = SloCounts.from_bytes(body[at:], slo.period.zone, *slo.start_of_day)
     state = SloState(counts, *head)
     state.recent = tuple(recent)
