@@ -139,6 +139,73 @@ def test_no_planted_value_survives_whatever_stands_around(value: tuple[Kind, str
     assert value[1] not in masked
 
 
+FRAGMENTS = [
+    *(
+        "12",
+        "0.5",
+        "a",
+        "号",
+        "：",
+        "(",
+        ")",
+        "[",
+        "]",
+        '"',
+        "'",
+        "=",
+        "token",
+        "password",
+        "密码",
+        "call",
+        "ssn",
+        "1",
+        "x9",
+    ),
+    *(
+        "@",
+        "<",
+        ">",
+        "+",
+        "/",
+        ".",
+        ",",
+        ";",
+        "，",
+        "。",
+        "\n",
+        "\t",
+        "é",
+        "_",
+        "#",
+        "e-mail",
+        "https://",
+        "www.",
+        "ID",
+    ),
+    *("DE", "00"),
+]
+OPENING, CLOSING = [" ", "\n", "，", "(", "：", "是", '"'], [" ", "\n", "，", ")", "。", "了", '"']
+
+
+def test_no_planted_value_survives_among_signs_words_and_figures() -> None:
+    rng = random.Random(9)
+    for number in range(3_000):
+        kind = list(MAKERS)[number % len(MAKERS)]
+        value = rng.choice(MAKERS[kind])(rng)
+        before, after = ("".join(rng.choices(FRAGMENTS, k=rng.randrange(4))) for _ in range(2))
+        text = before + rng.choice(OPENING) + value + rng.choice(CLOSING) + after
+        assert value not in MASKER.mask(text).text, text
+
+
+@pytest.mark.parametrize(
+    "row", ["7,{},12/26", "jane,{},5", '{{"1":"{}"}}', "1:{}", "id=3;{};x", "12，{}，5", "2026/{}"]
+)
+def test_a_field_among_figures_is_found(row: str) -> None:
+    for value in ("4111111111111111", "13812345678", "11010519491231002X"):
+        text = row.format(value)
+        assert value not in MASKER.mask(text).text, text
+
+
 @settings(max_examples=150)
 @given(st.text(max_size=300), st.lists(planted(), max_size=3), st.randoms())
 def test_masking_again_changes_nothing(text: str, values: list[tuple[Kind, str]], rng: random.Random) -> None:

@@ -15,7 +15,6 @@ from udfs.privacy.kinds import Kind
 
 _WORD = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") | {LETTER, BARRIER}
 _DIGIT = frozenset(b"0123456789")
-_LINK = frozenset(b".,-:/")  # between two digits or words these make one number or name of them
 
 
 PATTERN_BYTES = 8 << 20
@@ -101,18 +100,40 @@ def pattern(text: bytes, *, max_bytes: int = PATTERN_BYTES) -> Any:
 
 
 def is_alone(data: bytes, start: int, end: int) -> bool:
-    """Whether [start, end) is no part of a longer word, number, decimal or hyphenated id.
+    """Whether [start, end) is no part of a longer word, number, decimal, time, date or hyphenated id.
 
-    >>> is_alone(b"id 12-34", 3, 5), is_alone(b"call 12.", 5, 7), is_alone(b"x12", 1, 3)
-    (False, True, False)
+    >>> is_alone(b"id 12-34", 3, 5), is_alone(b"call 12.", 5, 7), is_alone(b"x12", 1, 3), is_alone(b"7,1381", 2, 6)
+    (False, True, False, True)
     """
-    if start > 0 and data[start - 1] in _WORD:
+    if in_word(data, start, end):
         return False
-    if end < len(data) and data[end] in _WORD:
-        return False
-    before = start > 1 and data[start - 1] in _LINK and data[start - 2] in _DIGIT
-    after = end + 1 < len(data) and data[end] in _LINK and data[end + 1] in _DIGIT
+    before = start > 1 and data[start - 2] in _DIGIT and _links(data[start - 1], _run(data, start, 1))
+    after = end + 1 < len(data) and data[end + 1] in _DIGIT and _links(data[end], _run(data, end - 1, -1))
     return not before and not after
+
+
+# Between two digits these make one number of them: of any length, or where the run beside is as short as in thousands,
+# times and dates. Otherwise they stand between two things, as in a line of CSV.
+_LINKS: dict[int, tuple[int, int]] = {
+    ord("."): (1, 99),
+    ord("-"): (0, 99),
+    ord(","): (3, 3),
+    ord(":"): (1, 2),
+    ord("/"): (1, 4),
+}
+
+
+def _links(sign: int, run: int) -> bool:
+    shortest, longest = _LINKS.get(sign, (1, 0))
+    return shortest <= run <= longest
+
+
+def _run(data: bytes, at: int, step: int) -> int:
+    """Return how many digits stand at `at` and on from there."""
+    place = at
+    while 0 <= place < len(data) and data[place] in _DIGIT and abs(place - at) < 99:
+        place += step
+    return abs(place - at)
 
 
 def in_word(data: bytes, start: int, end: int) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 LETTER, IDEOGRAPH, SYMBOL, BARRIER = 0xC0, 0x90, 0x95, 0x9F
+WIDE_COLON = 0x97  # of a sentence, not of a time or an address
 _INVISIBLE = 0x98
 BARRIER_CHARACTER = "￼"  # stands for every character of a mask that is already there
 
@@ -84,9 +85,13 @@ _OF_CATEGORY = {
 }
 
 
+# Signs of a Chinese sentence: not the `,` and `:` that stand within numbers.
+_SIGNS = {"，": SYMBOL, "：": WIDE_COLON, "−": ord("-")}
+
+
 def _byte(character: str) -> int:
     category = unicodedata.category(character)
-    known = ord("-") if character == "−" else _OF_CATEGORY.get(category)
+    known = _SIGNS.get(character, _OF_CATEGORY.get(category))
     if known is not None:
         return known
     digit = unicodedata.decimal(character, None)

@@ -1,5 +1,7 @@
 """IBAN: country, check digits mod 97 and that country's length (ISO 13616); python-stdnum knows the countries."""
 
+import re
+import string
 from collections.abc import Iterable
 
 from stdnum import iban
@@ -21,24 +23,35 @@ LENGTHS = {
     **{"RU": 33},
 }
 _SEPARATORS = b" -"
+_ALPHANUMERIC = frozenset((string.ascii_letters + string.digits).encode())
+_BEGIN = re.compile(rb"\b[A-Za-z]{2}[0-9]{2}")
 
 
 def _ibans(text: Folded, start: int, end: int) -> Iterable[Span]:
-    """As many characters as that country's IBANs have: words after it are none of it."""
-    data = text.data
+    """What begins the proposal may be another word, so each place where an IBAN may begin is tried."""
+    for begin in _BEGIN.finditer(text.data, start, end):
+        last = _end_of_iban(text.data, begin.start())
+        if last is not None:
+            yield begin.start(), last
+            return
+
+
+def _end_of_iban(data: bytes, start: int) -> int | None:
+    """Return where the IBAN that begins at `start` ends: its country says after how many characters."""
     length = LENGTHS.get(data[start : start + 2].decode("ascii").upper())
     if length is None:
-        return
+        return None
     written = bytearray()
-    for place in range(start, end):
+    for place in range(start, min(start + 2 * length, len(data))):
         if data[place] in _SEPARATORS:
             continue
+        if data[place] not in _ALPHANUMERIC:
+            return None
         written.append(data[place])
         if len(written) == length:
             is_whole = not in_word(data, start, place + 1) and _mod_97(written) == 1
-            if is_whole and iban.is_valid(written.decode("ascii"), check_country=False):
-                yield start, place + 1
-            return
+            return place + 1 if is_whole and iban.is_valid(written.decode("ascii"), check_country=False) else None
+    return None
 
 
 def _mod_97(written: bytearray) -> int:

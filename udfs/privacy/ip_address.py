@@ -10,10 +10,12 @@ from udfs.privacy.kinds import Kind
 
 # What stands before a version number, in lower case.
 _VERSION = re.compile(
-    r"(?:\bv|version|ver\.?|release|build|revision|firmware|driver|section|sec\.|chapter|clause|§|版本号?|版|發行)(?:\s+is)?[\s:：=\"'是为]*$"
+    r"(?:\bv|version|ver\.?|release|build|revision|firmware|driver|section|sec\.|chapter|clause|§|版本号?|版|發行)"
+    r"(?: is)?[ \t:：=\"'是为]*\Z"
 )
-_NAME_VERSION = re.compile(r"[a-z0-9]@$|[a-z][-/]$|[=<>~^]=\s*$")  # pkg@1.2.3.4, chrome/1.2.3.4, pkg==1.2.3.4
+_NAME_VERSION = re.compile(r"[a-z0-9]@\Z|[a-z][-/]\Z|[=<>~^]=[ \t]*\Z")  # pkg@1.2.3.4, chrome/1.2.3.4, pkg==1.2.3.4
 _CONTEXT_CHARACTERS = 24
+_GROUPS_SKIPPED = 3
 
 
 def _ipv4(text: Folded, start: int, end: int) -> Iterable[Span]:
@@ -35,24 +37,37 @@ def _stands_alone(data: bytes, start: int, end: int) -> bool:
 
 
 def _ipv6(text: Folded, start: int, end: int) -> Iterable[Span]:
+    """The address that begins at the first group that no word runs into: `node:2001:db8::1` has one more before."""
     data = text.data
-    if in_word(data, start, end):
-        return
-    written = data[start:end].decode("ascii")
-    if "::" not in written and written.count(":") != 7 and "." not in written:
+    if data.count(b":", start, end) < 7 and b"::" not in data[start:end]:
         return  # times, MAC addresses
+    for _ in range(_GROUPS_SKIPPED):
+        written = _address(data, start, end)
+        if written is not None:
+            yield start, start + len(written)
+            return
+        start = data.find(b":", start, end) + 1
+        if start == 0:
+            return
+
+
+def _address(data: bytes, start: int, end: int) -> str | None:
+    """Return what of [start, end) is an address of someone, from its start on."""
+    written = data[start:end].decode("ascii")
     while written.endswith(":") and not written.endswith("::"):
         written = written[:-1]  # of the sentence
+    if in_word(data, start, start + len(written)):
+        return None
     try:
         address = ipaddress.IPv6Address(written)
     except ValueError:
-        return
+        return None
     groups = [group for group in written.split(":") if group]
     if address.is_loopback or address.is_unspecified or len(groups) < 2:
-        return
+        return None
     # `ab::cd` is a name in a program; an address has digits and more than that.
-    if any(character.isdigit() for character in written) and (len(groups) > 2 or len(groups[0]) == 4):
-        yield start, start + len(written)
+    is_someones = any(character.isdigit() for character in written) and (len(groups) > 2 or len(groups[0]) == 4)
+    return written if is_someones else None
 
 
 IP_DETECTORS = (
@@ -60,7 +75,7 @@ IP_DETECTORS = (
     Detector(
         Kind.IP_ADDRESS,
         pattern(
-            rb"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:(?:[0-9A-Fa-f]{0,4}:){0,6}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{1,4})?"
+            rb"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:(?:[0-9A-Fa-f]{0,4}:){0,8}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{1,4})?"
         ),
         _ipv6,
         needs=(b"::", b":"),

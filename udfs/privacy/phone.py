@@ -78,7 +78,9 @@ def _north_american(text: Folded, start: int, end: int) -> Iterable[Span]:
     signs = [sign for sign in written if sign in b" .-"]
     if written[:2] == b"1 ":
         signs = signs[1:]
-    if b"(" not in written and (len(set(signs)) != 1 or _goes_on(text.data, start, end)):
+    if b"(" not in written and len(set(signs)) != 1:
+        return
+    if signs[-1:] == [ord(" ")] and _goes_on(text.data, start, end):
         return
     if is_alone(text.data, start, end):
         yield start, end
@@ -92,11 +94,14 @@ def _goes_on(data: bytes, start: int, end: int) -> bool:
 def _trunk_zero(text: Folded, start: int, end: int) -> Iterable[Span]:
     """0 and 9 to 12 digits in groups with one kind of separator after the first; no date, no time."""
     data = text.data
-    if _DATE.match(data, start, end):
-        return
-    for first, last in _first_whole(data, start, end, 9, 12):
-        if len(set(data[first:last]) & frozenset(b" .-/")) <= 2 and not _ZIP.fullmatch(data, first, last):
-            yield first, last
+    while start >= 0:
+        if not _DATE.match(data, start, end):
+            for first, last in _first_whole(data, start, end, 9, 12):
+                if len(set(data[first:last]) & frozenset(b" .-/")) <= 2 and not _ZIP.fullmatch(data, first, last):
+                    yield first, last
+                    return
+        # What is before it may be a date: the number then begins at a later group.
+        start = data.find(b" 0", start, end) + 1 or -1
 
 
 def _said(text: Folded, start: int, end: int) -> Iterable[Span]:

@@ -36,17 +36,17 @@ _PEM = (
     rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)"
     rb"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)"
 )
-_BEARER = rb"(?i)\b(?:bearer|basic|token)[ :]+[A-Za-z0-9._~+/\-]{16,}={0,2}"
+_BEARER = rb"(?i)\b(?:bearer|basic|token)[ :\x97]+[A-Za-z0-9._~+/\-]{16,}={0,2}"
 _IN_URL = rb"[A-Za-z][A-Za-z0-9+.\-]{1,20}://[^\s/@:\x90]{0,64}:[^\s/@\x90]{1,128}@"
 _NAMES = (
     rb"(?:pass(?:word|wd|phrase)|pwd|passcode|secret(?:[ _\-]?(?:access[ _\-]?)?key)?|client[ _\-]?secret|"
     rb"(?:api|access|auth|private|encryption|account|signing|secret)[ _\-]?(?:key|token)|apikey|token|credentials?)"
 )
 _VALUE = rb"[^\s\"'<>,;\x80-\xFF]{6,128}"
-_ASSIGNED = rb"(?i)\b[A-Z0-9_.\-]{0,32}" + _NAMES + rb"[\"']?\s{0,3}(?::=|:|=>|=|\bis\b)\s{0,3}[\"']?" + _VALUE
-_SIGN = re.compile(rb"(?:[:=]>?|:=|\bis\b)\s{0,3}[\"']?", re.IGNORECASE)
+_ASSIGNED = rb"(?i)\b[A-Z0-9_.\-]{0,32}" + _NAMES + rb"[\"']?\s{0,3}(?::=|:|=>|=|\x97|\bis\b)\s{0,3}[\"']?" + _VALUE
+_SIGN = re.compile(rb"(?:[:=]>?|:=|\x97|\bis\b)\s{0,3}[\"']?", re.IGNORECASE)
 # An ideograph's byte says nothing of which it is, so the word is looked for in the text.
-_AFTER_IDEOGRAPHS = rb"\x90{2}\s?[:=]?\s{0,3}[\"']?" + _VALUE
+_AFTER_IDEOGRAPHS = rb"\x90{2}\s?[:=\x97]?\s{0,3}[\"']?" + _VALUE
 _CHINESE_NAMES = re.compile(
     r"(?:密码|密碼|口令|密钥|密鑰|秘钥|令牌|凭证)(?:是|为|為|设为|改成)?\s*[:：=]?\s*[\"'“”‘’「]?$"
 )
@@ -60,7 +60,7 @@ def _token(text: Folded, start: int, end: int) -> Iterable[Span]:
 def _bearer(text: Folded, start: int, end: int) -> Iterable[Span]:
     """What follows the word; a sentence about tokens has no digit in its next word."""
     data = text.data
-    first = max(data.rfind(separator, start, end) for separator in (b" ", b":")) + 1
+    first = max(data.rfind(separator, start, end) for separator in (b" ", b":", b"\x97")) + 1
     value = data[first:end]
     if any(c in b"0123456789" for c in value) and any(c not in b"0123456789.-" for c in value):
         yield first, end
@@ -78,7 +78,7 @@ def _assigned(text: Folded, start: int, end: int) -> Iterable[Span]:
 
 
 def _after_ideographs(text: Folded, start: int, end: int) -> Iterable[Span]:
-    value_at = next(place for place in range(start, end) if text.data[place] not in b"\x90 \t\r\n:=\"'")
+    value_at = next(place for place in range(start, end) if text.data[place] not in b"\x90\x97 \t\r\n:=\"'")
     return _secret(text.data, value_at, end) if _CHINESE_NAMES.search(text.before(value_at, 12)) else ()
 
 
