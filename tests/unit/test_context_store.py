@@ -66,6 +66,7 @@ def test_while_the_job_is_down_event_time_stands_still() -> None:
     back = clock.woken(3_000, 100_000)
     assert back.event_at(100_000) == 52_000
     assert back.wake_ms is None
+    assert clock.woken(3_000, 3_200).event_at(3_200) == 52_200  # late, not down
 
 
 def test_the_earlier_wake_wins() -> None:

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, replace
 import orjson
 
 VERSION = 1
+MAX_LATE_MS = 5_000
+"""A timer that fires later than this says that the job was down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,14 @@ class Clock:
     def woken(self, at_ms: int, now_ms: int) -> "Clock":
         """Return the clock when the timer of `at_ms` fires at `now_ms`.
 
-        While the job was down event time stood still: what came meanwhile has yet to be read.
+        While the job was down event time stood still: what came meanwhile has yet to be read. A timer that is merely
+        late does not hold it up.
 
         >>> Clock(event_ms=5_000, processing_ms=100).woken(at_ms=200, now_ms=90_000).event_at(90_000)
         5100
         """
-        return replace(self, event_ms=self.event_at(at_ms), processing_ms=now_ms, wake_ms=None)
+        was_up_at_ms = now_ms if now_ms - at_ms <= MAX_LATE_MS else at_ms
+        return replace(self, event_ms=self.event_at(was_up_at_ms), processing_ms=now_ms, wake_ms=None)
 
     def waking(self, processing_ms: int) -> "Clock":
         """Return the clock that wakes at `processing_ms` at the latest."""
