@@ -10,7 +10,8 @@ what counts as late, what is written where, and what an upgrade does.
 import argparse
 import sys
 
-from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment
+from pyflink.datastream import DataStream
+from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment, Table
 from pyflink.table.udf import udf
 
 from jobs.drift_sql import (
@@ -19,6 +20,7 @@ from jobs.drift_sql import (
     Cut,
     all_verdicts,
     cuts_of,
+    feedback_statements,
     front_statements,
     sink_statements,
     slicer_of,
@@ -26,10 +28,11 @@ from jobs.drift_sql import (
 )
 from jobs.flink_environment import job_name, keyed_stream, open_environment
 from jobs.monitors import Monitors, load_monitors
-from jobs.request_slices import OPTIONS, take_requests
+from jobs.request_slices import MAX_SKEW_MINUTES, OPTIONS, take_requests
 from jobs.settings import JobSettings, add_job_arguments, settings_from
 from udfs.flink_drift import JudgeWindows, SketchSlices
 from udfs.flink_machines import StepSlices, series_of
+from udfs.signals.flink_feedback import DEAD_LETTERS, FOLLOWED_TYPE, TakeFeedback
 from udfs.signals.flink_follow import VERDICT_TYPE, FollowVerdicts, monitor_and_series
 
 EXAMPLES = """examples:
@@ -66,14 +69,17 @@ def build(
     for cut in cuts_of(monitors):
         if cut.machines:
             _register_machines(table_env, cut)
-    if monitors.followers:
-        _register_followed(table_env, monitors)
+    letters = None
+    if monitors.followers or monitors.feedback:
+        letters = _register_followed(table_env, settings, monitors, until_now)
     statement_set = table_env.create_statement_set()
     for statement in sink_statements(settings, monitors):
         if statement.startswith("INSERT"):
             statement_set.add_insert_sql(statement)
         else:
             table_env.execute_sql(statement)
+    if letters is not None:
+        statement_set.add_insert("dead_letters", letters)
     return statement_set
 
 
@@ -87,12 +93,37 @@ def _register_machines(table_env: StreamTableEnvironment, cut: Cut) -> None:
     table_env.create_temporary_view(f"machine_verdicts_{cut.name}", table_env.from_data_stream(verdicts))
 
 
-def _register_followed(table_env: StreamTableEnvironment, monitors: Monitors) -> None:
-    """Register the verdicts with what the monitors' signals say of them, kept in a state of its own uid."""
-    verdicts = table_env.to_data_stream(table_env.sql_query(all_verdicts(monitors)))
-    keyed = keyed_stream(verdicts, monitor_and_series, "drift-signal-key")
-    followed = keyed.process(FollowVerdicts(monitors.followers), VERDICT_TYPE).name("signals").uid("drift-signals")
+def _register_followed(
+    table_env: StreamTableEnvironment, settings: JobSettings, monitors: Monitors, until_now: bool
+) -> Table | None:
+    """Register the verdicts with what the monitors' signals say of them and of labels, in a state of its own uid.
+
+    Returns the dead letters of topic `feedback` where a monitor reads it.
+    """
+    query, letters = all_verdicts(monitors), None
+    if monitors.feedback:
+        query = f"SELECT verdict, CAST(NULL AS STRING) AS label, CAST(NULL AS STRING) AS key FROM ({query})"
+    rows = table_env.to_data_stream(table_env.sql_query(query))
+    if monitors.feedback:
+        labels = _labels(table_env, settings, monitors, until_now)
+        letters = table_env.from_data_stream(labels.get_side_output(DEAD_LETTERS).name("dead labels"))
+        rows = rows.map(lambda row: row, FOLLOWED_TYPE).uid("drift-followed-rows").union(labels)
+    keyed = keyed_stream(rows, monitor_and_series, "drift-signal-key")
+    following = FollowVerdicts(monitors.followers, monitors.feedback)
+    followed = keyed.process(following, VERDICT_TYPE).name("signals").uid("drift-signals")
     table_env.create_temporary_view(FOLLOWED, table_env.from_data_stream(followed))
+    return letters
+
+
+def _labels(
+    table_env: StreamTableEnvironment, settings: JobSettings, monitors: Monitors, until_now: bool
+) -> DataStream:
+    """Return the labels that monitors follow, one row a monitor."""
+    for statement in feedback_statements(settings, until_now):
+        table_env.execute_sql(statement)
+    records = table_env.to_data_stream(table_env.from_path("feedback"))
+    taking = TakeFeedback(JOB, monitors.feedback, MAX_SKEW_MINUTES * 60)
+    return records.process(taking, FOLLOWED_TYPE).name("labels").uid("drift-labels")
 
 
 def _register_functions(table_env: StreamTableEnvironment, monitors: Monitors) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jobs.monitors import Monitor, Monitors
 from jobs.request_slices import MAX_SKEW_MINUTES, WINDOW_END_MS, interval, request_statements
-from jobs.settings import JobSettings, sql_text
+from jobs.settings import JobSettings, source_options, sql_text
 from jobs.sql_script import sql_statements
 from schemas.books import DriftKind
 from udfs.slicing.slicer import RequestSlicer, SlicePlan
@@ -121,6 +121,12 @@ def _cut_statements(cut: Cut) -> list[str]:
     return statements
 
 
+def feedback_statements(settings: JobSettings, until_now: bool = False) -> list[str]:
+    """Return the table of labels. `until_now` bounds it."""
+    reading = {"format": "raw"} | ({"scan.bounded.mode": "latest-offset"} if until_now else {})
+    return sql_statements("drift_feedback.sql", feedback=source_options(settings, JOB, "feedback", reading))
+
+
 def sink_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
     """Return the view of the counts, then one INSERT a sink: verdicts, dead letters, books.
 
@@ -141,6 +147,8 @@ def sink_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
         summed=", ".join(summed),
         entries=", ".join(entries),
         window_end_ms=WINDOW_END_MS,
-        all_verdicts=f"SELECT verdict FROM {FOLLOWED}" if monitors.followers else all_verdicts(monitors),
+        all_verdicts=f"SELECT verdict FROM {FOLLOWED}"
+        if monitors.followers or monitors.feedback
+        else all_verdicts(monitors),
         all_sliced="\nUNION ALL\n".join(sliced),
     )

@@ -1,7 +1,10 @@
 """From a monitor's `signals` to the followers of its verdicts. docs/signals.md has their formulas."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, get_args
+
+import orjson
 
 from jobs.yaml_fields import (
     REQUIRED,
@@ -12,6 +15,7 @@ from jobs.yaml_fields import (
     fields_of,
     finite_number,
     list_of_texts,
+    milliseconds,
     nearest,
     one_of,
     optional,
@@ -19,8 +23,13 @@ from jobs.yaml_fields import (
     text,
     zero_up_to_1,
 )
+from schemas.ids import content_digest
+from schemas.verdicts import VerdictKind
+from udfs.judging.frame import Frame
+from udfs.signals import feedback
 from udfs.signals.baseline import BaselineDrop, BaselinePolicy
 from udfs.signals.embedding_decay import DecayPolicy, EmbeddingDecay
+from udfs.signals.feedback import FeedbackPolicy, FeedbackScore
 from udfs.signals.follow import Follower
 from udfs.signals.joint_confidence import JointConfidence, JointPolicy
 from udfs.signals.seasonal_band import BandPolicy, Spread
@@ -35,6 +44,7 @@ def _yes_or_no(value: Any) -> bool:
 
 
 _BAND, _SEASONAL = BandPolicy(), SeasonalPolicy()
+_FEEDBACK = FeedbackPolicy(baseline=1.0)
 _BAND_FIELDS: Mapping[str, tuple[Check, Any]] = {
     "period_seconds": (finite_number, _BAND.period_seconds),
     "slot_seconds": (finite_number, _BAND.slot_seconds),
@@ -75,6 +85,16 @@ SIGNALS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
         "p90_gate": (_yes_or_no, _SEASONAL.p90_gate),
         **_BAND_FIELDS,
     },
+    "feedback": {
+        "score": (text, REQUIRED),
+        "baseline": (zero_up_to_1, REQUIRED),
+        "max_drop": (strictly_between_0_and_1, _FEEDBACK.max_drop),
+        "half_life_seconds": (finite_number, _FEEDBACK.half_life_seconds),
+        "min_effective_n": (finite_number, _FEEDBACK.min_effective_n),
+        "max_labels": (at_least_one, _FEEDBACK.max_labels),
+        "window_seconds": (milliseconds, 86_400),
+        "slide_seconds": (milliseconds, 3600),
+    },
     "joint_confidence": {
         "distribution_features": (list_of_texts, []),
         "embedding_field": (optional(text), None),
@@ -94,6 +114,8 @@ def followers_of(place: Place, monitor: str, signals: list[Any]) -> tuple[Follow
             name = body.get("signal") if isinstance(body, dict) else body
             at.field("signal").refuse(f"{name!r} is no signal", nearest(str(name), SIGNALS))
         name = str(body["signal"])
+        if name == feedback.TEST:
+            continue  # it follows labels, not verdicts: `feedback_of`
         given = fields_of(at, {key: value for key, value in body.items() if key != "signal"}, SIGNALS[name])
         try:
             follower = _BUILDERS[name](monitor, given)
@@ -103,6 +125,34 @@ def followers_of(place: Place, monitor: str, signals: list[Any]) -> tuple[Follow
             at.refuse(f"{name} stands twice for the same field", "Name it once")
         found.append(follower)
     return tuple(found)
+
+
+def feedback_of(place: Place, frame: Frame, signals: list[Any]) -> tuple[FeedbackScore, ...]:
+    """Return what follows labels of one monitor, whose verdicts have `frame`. Raises ConfigurationError."""
+    found: dict[str, FeedbackScore] = {}
+    for number, body in enumerate(signals):
+        if not isinstance(body, dict) or body.get("signal") != feedback.TEST:
+            continue
+        at = place.field(f"signals[{number}]")
+        given = fields_of(at, {key: value for key, value in body.items() if key != "signal"}, SIGNALS[feedback.TEST])
+        score, window_ms, slide_ms = given.pop("score"), given.pop("window_seconds"), given.pop("slide_seconds")
+        if window_ms % slide_ms:
+            at.field("slide_seconds").refuse(
+                "does not divide window_seconds", "Choose a whole number of slides a window"
+            )
+        if score in found:
+            at.refuse(f"feedback stands twice for score {score}", "Name it once")
+        effective = {"monitor": frame.monitor, "group_by": sorted(frame.group_by), "score": score, **given}
+        effective |= {"window_ms": window_ms, "slide_ms": slide_ms}
+        about = replace(
+            frame.about(f"{feedback.TEST}({score})", VerdictKind.SIGNAL),
+            window_ms=window_ms,
+            slide_ms=slide_ms,
+            reference_digest=None,
+            config_digest=content_digest(orjson.dumps(effective, option=orjson.OPT_SORT_KEYS)),
+        )
+        found[score] = FeedbackScore(about, score, FeedbackPolicy(**given))
+    return tuple(found.values())
 
 
 def _joint(monitor: str, given: dict[str, Any]) -> Follower:

@@ -10,8 +10,9 @@ from typing import Any, get_args
 
 import orjson
 
+from jobs.followed_features import check_followed
 from jobs.monitor_judges import CATEGORY_TEST_NAMES, MonitorContext, judges_of
-from jobs.monitor_signals import followers_of
+from jobs.monitor_signals import feedback_of, followers_of
 from jobs.yaml_fields import (
     REQUIRED,
     Place,
@@ -38,6 +39,7 @@ from udfs.judging.series_capped import SeriesCapped
 from udfs.judging.slice_machine import SliceMachine
 from udfs.judging.window_judge import Input, WindowJudge
 from udfs.references.profile import ReferenceProfile, ReferenceProfileError
+from udfs.signals.feedback import FeedbackScore
 from udfs.signals.follow import Follower
 from udfs.slicing.fields import ATTRIBUTE, field_of
 from udfs.slicing.slicer import MAX_SERIES
@@ -105,6 +107,7 @@ class Monitor:
     shards: int
     judges: tuple[WindowJudge, ...]
     followers: tuple[Follower, ...] = ()
+    feedback: tuple[FeedbackScore, ...] = ()
     machines: tuple[SliceMachine, ...] = ()
     max_series: int = MAX_SERIES
     capped: tuple[WindowJudge, ...] = ()
@@ -134,6 +137,11 @@ class Monitors:
     def followers(self) -> tuple[Follower, ...]:
         """All signals of all monitors."""
         return tuple(follower for monitor in self.monitors for follower in monitor.followers)
+
+    @property
+    def feedback(self) -> tuple[FeedbackScore, ...]:
+        """What follows labels, of all monitors."""
+        return tuple(score for monitor in self.monitors for score in monitor.feedback)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -254,6 +262,7 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         model_card_digest=card_digest,
     )
     judges, machines = judges_of(MonitorContext(place, fields, profile, frame, effective))
+    check_followed(place, fields["signals"], judges, len(labels))
     return Monitor(
         name=fields["name"],
         group_by=labels,
@@ -262,6 +271,7 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         shards=fields["slice_shards"],
         judges=judges,
         followers=followers_of(place, fields["name"], fields["signals"]),
+        feedback=feedback_of(place, frame, fields["signals"]),
         machines=machines,
         max_series=fields["max_series"],
         capped=(SeriesCapped(frame, fields["max_series"], judges[0].inputs[0]),) if judges and labels else (),

@@ -1,6 +1,7 @@
 """Every test, finding and signal that a monitor may name, on a real broker and cluster: what the backtest says."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -15,7 +16,9 @@ from jobs.kafka_client import KafkaClient
 from jobs.monitor_judges import FINDINGS, TESTS
 from jobs.monitor_signals import SIGNALS
 from jobs.monitors import load_monitors
+from schemas.feedback import Feedback
 from schemas.requests import event_time_header
+from schemas.times import rfc3339
 from tests.drift_files import monitor, write_files
 from tests.unit.test_monitor_judges import ALL_TESTS
 from udfs.references.embedding_reference import build_embedding_reference
@@ -59,6 +62,41 @@ COUNTED = monitor(
     window_requests=500,
     findings=["null_rate", "range"],
 )
+# Its signals are not in the backtest, which has no labels.
+FELT = monitor(
+    name="felt",
+    group_by=["service_name"],
+    features=["input_tokens"],
+    signals=[
+        {
+            "signal": "feedback",
+            "score": "helpful",
+            "baseline": 0.9,
+            "window_seconds": 120,
+            "slide_seconds": 60,
+            "half_life_seconds": 1e9,
+        },
+        {"signal": "joint_confidence", "distribution_features": ["input_tokens"], "feedback_score": "helpful"},
+    ],
+)
+
+
+def labels() -> list[bytes]:
+    """A label a second for three minutes, of one service; every fourth is good."""
+    return [
+        Feedback(
+            feedback_id=f"f{second}",
+            score="helpful",
+            value=float(second % 4 == 0),
+            confidence=1.0,
+            label_time_ms=START_MS + second * 1000,
+            event_time_ms=START_MS + second * 1000 - 500,
+            source="thumb",
+            series={"service_name": "chat"},
+            trace_id=f"{second:032x}",
+        ).to_json()
+        for second in range(180)
+    ]
 
 
 def requests() -> list[bytes]:
@@ -104,8 +142,9 @@ def monitors_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         autocorrelation=0,
     )
     assert {str(test["test"]) for test in [*chat["tests"], *HOURLY["tests"]]} == set(TESTS)
-    assert {str(signal["signal"]) for signal in [*SIGNAL_LIST, *HOURLY["signals"]]} == set(SIGNALS)
-    return write_files(folder, [chat, HOURLY, COUNTED], watermark_bound_seconds=30)
+    signals = [*SIGNAL_LIST, *HOURLY["signals"], *FELT["signals"]]
+    assert {str(signal["signal"]) for signal in signals} == set(SIGNALS)
+    return write_files(folder, [chat, HOURLY, COUNTED, FELT], watermark_bound_seconds=30)
 
 
 @pytest.mark.timeout(400)
@@ -118,6 +157,8 @@ def test_the_job_says_of_every_kind_what_the_backtest_says(
     for number, value in enumerate(values):
         header = event_time_header(orjson.loads(value)["event_time_ms"])
         producer.produce(PREFIX + "requests", value, str(number), headers=[header])
+    for label in [*labels(), b"no label"]:
+        producer.produce(PREFIX + "feedback", label)
     assert producer.flush(30) == 0
     arguments = ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX]
     arguments += ["--monitors", str(monitors_file), "--until-now", "--name-suffix=-kinds"]
@@ -129,10 +170,14 @@ def test_the_job_says_of_every_kind_what_the_backtest_says(
     messages = list(follow(kafka, PREFIX + "verdicts", to_end=True))
     found = {orjson.loads(m.value())["verdict_id"]: m.value() for m in messages}
     assert len(found) == len(messages)
-    assert list(follow(kafka, PREFIX + "dead_letters", to_end=True)) == []
+    dead = [orjson.loads(m.value()) for m in follow(kafka, PREFIX + "dead_letters", to_end=True)]
+    assert [(letter["topic"], letter["reason"]) for letter in dead] == [(PREFIX + "feedback", "malformed_json")]
+    felt = [body for body in map(orjson.loads, found.values()) if (body["monitor"], body["kind"]) == ("felt", "signal")]
+    found = {body_id: value for body_id, value in found.items() if body_id not in {b["verdict_id"] for b in felt}}
     history = backtest_of(load_monitors(monitors_file))
     history.take(values)
-    wanted = {verdict.verdict_id: verdict for verdict in history.verdicts()}
+    verdicts = [v for v in history.verdicts() if (v.monitor, v.kind) != ("felt", "signal")]
+    wanted = {verdict.verdict_id: verdict for verdict in verdicts}
     assert found.keys() == wanted.keys()
     # Sums of numbers in another order may differ in their last digits; nothing else may.
     for verdict_id, value in found.items():
@@ -154,6 +199,19 @@ def test_the_job_says_of_every_kind_what_the_backtest_says(
         "baseline_drop(factuality)",
         "dynamic_threshold(p50(factuality))",
     }
+    check_felt(felt)
+
+
+def check_felt(felt: list[dict[str, Any]]) -> None:
+    """The labels' windows, and that joint confidence hears of them."""
+    of_labels = {b["window_end"]: b for b in felt if b["feature"] == "feedback(helpful)"}
+    first_ms = START_MS // 60_000 * 60_000 + 60_000
+    assert [of_labels[rfc3339(first_ms + minute * 60_000)]["n_window"] for minute in range(3)] == [60, 120, 120]
+    second = of_labels[rfc3339(first_ms + 60_000)]
+    assert (second["statistic"], second["drifted"], second["series"]) == (0.25, True, {"service_name": "chat"})
+    joint = [b for b in felt if b["feature"] == "joint_confidence"]
+    assert any(b["evidence"]["signals"]["feedback"]["level"] for b in joint if b["series"] == second["series"])
+    assert not any(b["evidence"]["signals"]["feedback"]["level"] for b in joint if b["series"] != second["series"])
 
 
 def close(found: object, wanted: object) -> bool:

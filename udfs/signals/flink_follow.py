@@ -8,7 +8,11 @@ from pyflink.common import Row, Types
 from pyflink.datastream import KeyedProcessFunction, RuntimeContext
 from pyflink.datastream.state import MapState, MapStateDescriptor
 
+from schemas.feedback import decode_feedback
 from schemas.verdicts import Verdict
+from udfs.signals import feedback
+from udfs.signals.feedback import FeedbackScore, FeedbackState
+from udfs.signals.flink_feedback import key_of
 from udfs.signals.follow import Follower
 
 VERDICT_TYPE = Types.ROW_NAMED(["verdict"], [Types.STRING()])
@@ -17,20 +21,23 @@ STATE_NAME = "followers"
 
 
 def monitor_and_series(row: Row) -> str:
-    """The key of a verdict's row: all that followers of one series have to see together."""
+    """The key of a row: that of its verdict, or the one that its label was given."""
+    if row[0] is None:
+        return str(row[2])
     body = orjson.loads(row[0])
-    return orjson.dumps([body["monitor"], body["series"]], option=orjson.OPT_SORT_KEYS).decode()
+    return key_of(body["monitor"], body["series"])
 
 
 class FollowVerdicts(KeyedProcessFunction):
-    """Rows of one verdict (JSON text), keyed by `monitor_and_series`, to rows of `VERDICT_TYPE`.
+    """Rows of one verdict (JSON text), or of a label, keyed by `monitor_and_series`, to rows of `VERDICT_TYPE`.
 
     A verdict is passed on as it is; behind it comes what the followers say of it, which is offered to all of them too.
-    The verdicts of one key must come in the order of their windows' ends.
+    The verdicts of one key must come in the order of their windows' ends. They are the clock of its labels: windows of
+    feedback that end by a verdict's window end are closed before it.
     """
 
-    def __init__(self, followers: Sequence[Follower]) -> None:
-        self._followers = tuple(followers)
+    def __init__(self, followers: Sequence[Follower], scores: Sequence[FeedbackScore] = ()) -> None:
+        self._followers, self._scores = tuple(followers), tuple(scores)
         self._states: MapState
 
     def open(self, runtime_context: RuntimeContext) -> None:
@@ -39,12 +46,21 @@ class FollowVerdicts(KeyedProcessFunction):
         self._states = runtime_context.get_map_state(descriptor)
 
     def process_element(self, row: Row, ctx: KeyedProcessFunction.Context) -> Iterator[Row]:
-        """One verdict, and what follows of it."""
-        yield Row(row[0])
-        waiting = deque([Verdict.from_json(row[0].encode())])
+        """One verdict, and what follows of it; or one label, kept."""
+        if row[0] is None:
+            self._keep(row[1].encode(), str(row[2]))
+            return
+        verdict = Verdict.from_json(row[0].encode())
+        for closed in self._closed(verdict):
+            yield from self._followed(closed, closed.to_json().decode())
+        yield from self._followed(verdict, row[0])
+
+    def _followed(self, verdict: Verdict, text: str) -> Iterator[Row]:
+        yield Row(text)
+        waiting = deque([verdict])
         while waiting:
-            verdict = waiting.popleft()
-            said = [found for follower in self._followers for found in self._said(follower, verdict)]
+            next_one = waiting.popleft()
+            said = [found for follower in self._followers for found in self._said(follower, next_one)]
             yield from (Row(found.to_json().decode()) for found in said)
             waiting.extend(said)
 
@@ -56,3 +72,39 @@ class FollowVerdicts(KeyedProcessFunction):
         after, said = follower.step(None if stored is None else bytes(stored), verdict)
         self._states.put(place, after)
         return said
+
+    def _keep(self, data: bytes, key: str) -> None:
+        label = decode_feedback(data)
+        for score in self._scores:
+            if score.accepts(label) and key == key_of(score.frame.monitor, _series(score, score.labels(label))):
+                self._store(score, score.add(self._feedback(score), label))
+
+    def _closed(self, verdict: Verdict) -> list[Verdict]:
+        """The verdicts on windows of feedback that end by the verdict's window end."""
+        said: list[Verdict] = []
+        for score in self._scores:
+            if score.frame.monitor != verdict.monitor:
+                continue
+            state = before = self._feedback(score)
+            labels = tuple(verdict.series[name] for name in score.frame.group_by)
+            while (end_ms := score.next_end_ms(state)) is not None and end_ms <= verdict.window_end_ms:
+                state, found = score.close(state, labels, end_ms)
+                said += found
+            if state is not before:
+                self._store(score, state)
+        return said
+
+    def _feedback(self, score: FeedbackScore) -> FeedbackState:
+        stored = self._states.get(_place(score))
+        return FeedbackState() if stored is None else feedback.decode(bytes(stored))
+
+    def _store(self, score: FeedbackScore, state: FeedbackState) -> None:
+        self._states.put(_place(score), feedback.encode(state))
+
+
+def _place(score: FeedbackScore) -> str:
+    return f"{feedback.TEST}({score.score})\x00{score.frame.monitor}"
+
+
+def _series(score: FeedbackScore, labels: Sequence[str]) -> dict[str, str]:
+    return dict(zip(score.frame.group_by, labels, strict=True))
