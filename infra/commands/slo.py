@@ -151,9 +151,10 @@ def check(file: Path, model_card: Path | None) -> None:
         click.echo(f"{slo.name}: {slo.target:.6g} over {slo.period.name}, {slo.budgeting.method}, by {series}")
         if slo.window is not None:
             side, windows = slo.window.wrong_side, slo.alert.firing_after_windows
+            in_a_row = "in a single window" if windows == 1 else f"in {windows} windows in a row"
             click.echo(
                 f"  {slo.figure} over {slo.window.window_ms / 1000:g} s every {slo.window.slide_ms / 1000:g} s, "
-                f"{side} {slo.window.limit:g} in {windows} windows in a row: {slo.alert.severity}"
+                f"{side} {slo.window.limit:g} {in_a_row}: {slo.alert.severity}"
             )
         for rule in slo.burn_rules:
             click.echo(f"  {rule.severity} at burn rate {rule.factor:.4g} over {rule.name}")
