@@ -11,9 +11,11 @@ import numpy as np
 import orjson
 import pytest
 import yaml
+from click.testing import CliRunner
 from confluent_kafka import Producer
 
 from infra.broker import Broker
+from infra.commands.slo import command as slo_command
 from infra.flink_cluster import FlinkCluster
 from infra.follow import follow
 from infra.paths import CONF
@@ -267,6 +269,17 @@ def test_metric_points_count_their_observations(live: Outcome) -> None:
     evidence = of(live, "budget(measured)")[-1]["evidence"]
     assert evidence["total"] > 10_000
     assert abs(evidence["sli"] - 0.98) < 0.01
+
+
+def test_the_command_shows_where_they_stand(live: Outcome, broker: Broker) -> None:
+    where = ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX]
+    result = CliRunner().invoke(slo_command, where)
+    assert result.exit_code == 0, result.output
+    lines = {line.split()[0]: line for line in result.output.splitlines() if line and "model=m2" not in line}
+    assert {"ttft-p95", "availability", "scored", "measured"} <= set(lines)
+    assert "page" in lines["availability"]
+    assert "no_data" in lines["hallucination-rate"]
+    assert live.state == "RUNNING"
 
 
 def test_what_is_lost_is_in_the_dead_letters_once_and_the_books_balance(live: Outcome) -> None:
