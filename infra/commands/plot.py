@@ -107,6 +107,7 @@ def _save_drift(series: Any, out: Path) -> None:
 def _list(book: Any) -> None:
     from rich.markup import escape
 
+    from infra.commands.whole_table import print_whole
     from schemas.times import rfc3339
 
     table = _table()
@@ -118,7 +119,7 @@ def _list(book: Any) -> None:
         last = rfc3339(max(one.by_end)) if one.by_end else ""
         table.add_row(escape(one.name), *(f"{count:,}" for count in counts), last)
     if table.row_count:
-        _print_whole(table)
+        print_whole(table)
     else:
         click.echo("There are no verdicts yet. `slacktide submit drift` starts the job that writes them.")
 
@@ -211,26 +212,18 @@ def _edit_distances(graphs: list[Any]) -> list[list[str]]:
 def _print_matrix(name: str, labels: list[str], rows: list[list[str]]) -> None:
     from rich.markup import escape
 
+    from infra.commands.whole_table import print_whole
+
     table = _table()
     table.add_column(name, no_wrap=True)
     for label in labels:
         table.add_column(escape(label), justify="right", no_wrap=True)
     for label, row in zip(labels, rows, strict=True):
         table.add_row(escape(label), *row)
-    _print_whole(table)
+    print_whole(table)
 
 
 def _table() -> Any:
     from rich.table import Table
 
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-
-
-def _print_whole(table: Any) -> None:
-    """No column is cut: where the terminal is too narrow, it wraps the lines."""
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    console = Console(highlight=False)
-    width = Measurement.get(console, console.options.update(max_width=100_000), table).maximum
-    Console(width=max(width, console.width), highlight=False).print(table, crop=False)

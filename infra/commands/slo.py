@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from infra.commands.alerts import Since
 from infra.commands.kafka_options import kafka_options
+from infra.commands.whole_table import print_whole
 
 EXAMPLES = """
 \b
@@ -25,7 +25,6 @@ CHECK_EXAMPLE = (
     "\b\nExamples:\n  slacktide slo check infra/conf/slos.yaml\n  slacktide slo check s.yaml --model-card c.json"
 )
 FILE = click.Path(dir_okay=False, path_type=Path)
-TABLE_WIDTH = 160  # where there is no terminal to ask
 
 
 @click.group(name="slo", epilog=EXAMPLES, invoke_without_command=True)
@@ -51,8 +50,7 @@ def command(ctx: click.Context, /, *, name: str | None, as_json: bool, **where: 
         for history in histories:
             click.echo(json_line(history))
     elif histories:
-        console = Console(highlight=False)
-        (console if console.is_terminal else Console(width=TABLE_WIDTH, highlight=False)).print(table_of(histories))
+        print_whole(table_of(histories))
     else:
         click.echo("There is no verdict on a service level yet. `slacktide submit slo --slos FILE` starts the job.")
 
