@@ -5,7 +5,8 @@ or in `data/`: CSV with the columns `timestamp,value`. Times have no zone and ar
 
 The first 15 % of a series, at most 750 points, are for learning, as the benchmark has it: there the static rule takes
 its mean and deviation from, and no alert counts. A point is a window. Our policy is below, the same for every series
-and chosen without looking at any.
+and chosen without looking at any; its season is the hour of the week or of the day, the longer one that the learning
+part has room for, or none.
 
 Source of the layout and of the 15 %: Lavin & Ahmad, "Evaluating Real-time Anomaly Detection Algorithms: the Numenta
 Anomaly Benchmark", ICMLA 2015.
@@ -34,11 +35,13 @@ from udfs.signals.seasonal_threshold import SeasonalPolicy, SeasonalThreshold
 LABELS = "combined_windows.json"
 LEARNING_SHARE, MOST_LEARNING = 0.15, 750
 FIRING_AFTER_POINTS, RESOLVED_AFTER_POINTS = 2, 3
+PERIODS_SECONDS = (7 * 86_400.0, 86_400.0)
+SLOTS_SECONDS, POINTS_A_SLOT = (900.0, 1800.0, 3600.0), 3  # as fine as three points allow: daily edges are sharp
 POLICY = SeasonalPolicy(
     wrong_side="both",
     enter_spreads=6.0,
     leave_spreads=3.0,
-    band=BandPolicy(period_seconds=86_400.0, min_relative_spread=0.02),
+    band=BandPolicy(period_seconds=None, min_windows=48, min_relative_spread=0.02),
 )
 MONITOR, FEATURE = "series", "value"
 
@@ -99,13 +102,28 @@ def read_nab(folder: Path) -> NabFolder:
     return NabFolder(tuple(series), tuple(missing))
 
 
+def policy_of(series: Series) -> SeasonalPolicy:
+    """Return the policy with the longest season that can be learnt, and level and spread with it, before points count.
+
+    >>> points = tuple((minute * 300_000, 1.0) for minute in range(4032))
+    >>> policy = policy_of(Series("five minutes of two weeks", points, ()))
+    >>> policy.band.period_seconds, policy.band.slot_seconds
+    (86400.0, 900.0)
+    """
+    room_seconds = (series.scored_from_ms - series.points[0][0] - POLICY.band.min_windows * series.step_ms) / 1000
+    period = next((seconds for seconds in PERIODS_SECONDS if seconds <= room_seconds), None)
+    fine = (seconds for seconds in SLOTS_SECONDS if seconds * 1000 >= POINTS_A_SLOT * series.step_ms)
+    slot = next(fine, SLOTS_SECONDS[-1])
+    return replace(POLICY, band=replace(POLICY.band, period_seconds=period, slot_seconds=slot))
+
+
 def alerts_of_series(series: Series) -> tuple[list[Fired], list[Fired]]:
     """Return what ours and what the static rule fired on a series after its learning part."""
     points = list(_verdicts(series))
     learning = [v.statistic for v in points[: series.learning] if v.statistic is not None]
     rule = StaticRule.of_figures(learning, "both")
     static = (rule.judged(verdict, verdict.statistic) for verdict in points[series.learning :])
-    follower = SeasonalThreshold(MONITOR, FEATURE, POLICY)
+    follower = SeasonalThreshold(MONITOR, FEATURE, policy_of(series))
     ours = (v for v in History([follower]).take(points) if v.window_end_ms >= series.scored_from_ms)
     return list(fired(series.name, ours, _rules(FIRING_AFTER_POINTS))), list(fired(series.name, static, _rules(1)))
 

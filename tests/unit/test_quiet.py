@@ -153,11 +153,11 @@ def test_the_shipped_rules_are_a_rules_file():
 def test_a_folder_in_the_layout_is_measured_by_both_rules():
     measured = measure_nab(LAYOUT)
     ours = measured.scores[OURS]
-    assert "2 series, 768 points, 1 incidents" in measured.title
+    assert "2 series, 1,344 points, 1 incidents" in measured.title
     assert (ours.recall, len(ours.false_alarms)) == (1.0, 0)
     (made, quiet) = read_nab(LAYOUT).series
     assert made.step_ms == 30 * MINUTE
-    assert (made.points[50][1], len(made.points), made.learning) == (None, 384, 57)
+    assert (made.points[50][1], len(made.points), made.learning) == (None, 672, 100)
     assert (quiet.spans, made.spans[0].kind) == ((), "labelled")
 
 
