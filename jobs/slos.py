@@ -99,7 +99,7 @@ def _objectives(document: Document, documents: Documents, default_card: str | No
     if not objectives or (source is not None and len(objectives) > 1):
         allowed = "exactly one objective" if source is not None else "at least one objective"
         place.field("objectives").refuse(f"has {len(objectives)}", f"Give {allowed}")
-    period = period_of(place.field("timeWindow"), spec["timeWindow"])
+    period = period_of(place, spec["timeWindow"])
     own_rules = burn_rules_of(place, spec["alertPolicies"], documents)
     found = []
     for number, body in enumerate(objectives):

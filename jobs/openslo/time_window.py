@@ -22,12 +22,14 @@ _CALENDAR = {"startTime": (local_instant, REQUIRED), "timeZone": (time_zone, REQ
 
 
 def period_of(place: Place, body: Any) -> Period:
-    """Return the period; the list must hold exactly one window."""
+    """Return the period of an SLO's `spec.timeWindow`, a list of exactly one window; `place` is the spec."""
     if body is None:
         return DEFAULT
     if not isinstance(body, list) or len(body) != 1:
-        place.refuse("must be a list of exactly one window", "Write `- duration: 30d` and `isRolling: true` below it")
-    at = place.field("[0]")
+        place.field("timeWindow").refuse(
+            "must be a list of exactly one window", "Write `- duration: 30d` and `isRolling: true` below it"
+        )
+    at = place.field("timeWindow[0]")
     values = fields_of(at, body[0], _WINDOW)
     by_calendar = values["calendar"]
     is_rolling = by_calendar is None if values["isRolling"] is None else values["isRolling"]

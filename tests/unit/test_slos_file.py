@@ -225,7 +225,7 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     (put("kind", "Slo"), "kind", "none of its words", "Known are SLO"),
     (put("metadata", {"name": "a", "namespace": "b"}), "metadata.namespace", "not a known field", "displayName"),
     (put("spec/timeWindow", [{"duration": "30d"}, {"duration": "7d"}]), "spec.timeWindow", "exactly one", "30d"),
-    (put("spec/timeWindow", [{"duration": "30 days"}]), "duration", "is no duration", "30d"),
+    (put("spec/timeWindow", [{"duration": "30 days"}]), "spec.timeWindow[0].duration", "is no duration", "30d"),
     (put("spec/timeWindow", [{"duration": "1M", "isRolling": True}]), "duration", "no fixed length", "30d"),
     (put("spec/timeWindow", [{"duration": "1m"}]), "duration", "not from 1h to 366d", "28d"),
     (put("spec/timeWindow", [{"duration": "1M", "isRolling": False}]), "calendar", "is missing", "timeZone"),
