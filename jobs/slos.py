@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobs.openslo.alerting import burn_rules_of
+from jobs.openslo.alerting import burn_rules_of, check_alerting
 from jobs.openslo.annotations import annotations_of, check_labels
 from jobs.openslo.documents import Document, Documents, mapping, read_documents
-from jobs.openslo.indicator import indicator_of
-from jobs.openslo.metric_sources import Source
+from jobs.openslo.indicator import Measured, check_indicators, indicator_of
+from jobs.openslo.metric_sources import Source, check_data_sources
 from jobs.openslo.record_fields import SCORES
 from jobs.openslo.time_window import period_of
 from jobs.openslo.values import above_0_up_to_1, percent, ratio, whole_minutes
@@ -47,6 +47,7 @@ _OBJECTIVE = {
     "timeSliceWindow": (optional(whole_minutes), None),
 }
 _SERVICE = {"description": (optional(text), None)}
+_TARGET = {"description": (optional(text), None), "target": (text, REQUIRED)}
 
 
 @dataclass(frozen=True)
@@ -74,63 +75,95 @@ def load_slos(path: str | Path, model_card: str | Path | None = None) -> Slos:
     """Read and check an OpenSLO file and the model cards it points to.
 
     `model_card` is the card of SLOs that name none. Raises ConfigurationError naming file, field, problem and remedy of
-    the first thing that is wrong.
+    the first thing that is wrong, also in objects that no SLO refers to.
     """
     documents = read_documents(Place(str(path)))
-    for service in documents.of("Service"):
-        service.check_annotations(("model-card",))
-        fields_of(service.spec_place, service.spec or {"description": None}, _SERVICE)
+    _check_others(documents)
     default_card = None if model_card is None else _card_digest(Place("command line", "--model-card"), Path(model_card))
-    found = [slo for document in documents.of("SLO") for slo in _objectives(document, documents, default_card)]
+    found: dict[str, Slo] = {}
+    for document in documents.of("SLO"):
+        for slo in _Written.of(document, documents, default_card).slos():
+            if slo.name in found:
+                document.place.field("metadata.name").refuse(f"two SLOs would be called {slo.name}", "Rename one")
+            found[slo.name] = slo
     if not found:
         documents.place.refuse("holds no document of kind SLO", "Add at least one")
-    return Slos(tuple(found))
+    return Slos(tuple(found.values()))
 
 
-def _objectives(document: Document, documents: Documents, default_card: str | None) -> list[Slo]:
-    place = document.spec_place
-    spec = fields_of(place, document.spec, _SPEC)
-    own = annotations_of(document)
-    card = _card_of(document, own["model-card"], documents, spec["service"], default_card)
-    measured = indicator_of(place, spec, documents, judged=own["judged"] == "true")
-    source = measured.threshold
-    check_labels(document, own["group-by"], measured.records.labels)
-    objectives = spec["objectives"]
-    if not objectives or (source is not None and len(objectives) > 1):
-        allowed = "exactly one objective" if source is not None else "at least one objective"
-        place.field("objectives").refuse(f"has {len(objectives)}", f"Give {allowed}")
-    period = period_of(place, spec["timeWindow"])
-    own_rules = burn_rules_of(place, spec["alertPolicies"], documents)
-    found = []
-    for number, body in enumerate(objectives):
-        at = place.field(f"objectives[{number}]")
-        objective = fields_of(at, body, _OBJECTIVE)
-        target = _target(at, objective)
-        name = document.name if len(objectives) == 1 else f"{document.name}-{number + 1}"
+def _check_others(documents: Documents) -> None:
+    for service in documents.of("Service"):
+        service.check_annotations(("model-card",))
+        fields_of(service.spec_place, service.spec, _SERVICE)
+    for target in documents.of("AlertNotificationTarget"):
+        fields_of(target.spec_place, target.spec, _TARGET)
+    check_data_sources(documents)
+    check_indicators(documents)
+    check_alerting(documents)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """One document of kind SLO, read as far as its objectives have in common."""
+
+    document: Document
+    spec: dict[str, Any]
+    own: dict[str, Any]
+    card_digest: str
+    measured: Measured
+    period: Period
+    burn_rules: tuple[BurnRule, ...]
+
+    @classmethod
+    def of(cls, document: Document, documents: Documents, default_card: str | None) -> "_Written":
+        """Read what stands around the objectives."""
+        place = document.spec_place
+        spec = fields_of(place, document.spec, _SPEC)
+        own = annotations_of(document)
+        card_digest = _card_of(document, own["model-card"], documents, spec["service"], default_card)
+        measured = indicator_of(place, spec, documents, judged=own["judged"] == "true")
+        check_labels(document, own["group-by"], measured.records.labels)
+        period = period_of(place, spec["timeWindow"])
+        rules = burn_rules_of(place, spec["alertPolicies"], documents)
+        if not rules and own["burn-rates"] != "none":
+            rules = workbook_rules(period.length_ms, own["burn-rate-scaling"])
+        return cls(document, spec, own, card_digest, measured, period, rules)
+
+    def slos(self) -> list[Slo]:
+        """Return one SLO an objective."""
+        objectives, place = self.spec["objectives"], self.document.spec_place
+        is_threshold = self.measured.threshold is not None
+        if not objectives or (is_threshold and len(objectives) > 1):
+            allowed = "exactly one objective" if is_threshold else "at least one objective"
+            place.field("objectives").refuse(f"has {len(objectives)}", f"Give {allowed}")
+        name = self.document.name
+        names = [name] if len(objectives) == 1 else [f"{name}-{number}" for number, _ in enumerate(objectives, 1)]
+        places = [place.field(f"objectives[{number}]") for number, _ in enumerate(objectives)]
+        return [self._slo(*one) for one in zip(names, places, objectives, strict=True)]
+
+    def _slo(self, name: str, place: Place, body: Any) -> Slo:
+        objective, own = fields_of(place, body, _OBJECTIVE), self.own
         made = {
             "name": name,
-            "service": spec["service"],
-            "indicator": measured.indicator,
-            "target": target,
-            "period": period,
-            "budgeting": _budgeting(at, Method(spec["budgetingMethod"]), objective, own["min-slice-events"]),
-            "burn_rules": own_rules or _workbook(period, own),
-            "window": _window(document, at, objective, source, own),
+            "service": self.spec["service"],
+            "indicator": self.measured.indicator,
+            "target": _target(place, objective),
+            "period": self.period,
+            "budgeting": _budgeting(place, Method(self.spec["budgetingMethod"]), objective, own["min-slice-events"]),
+            "burn_rules": self.burn_rules,
+            "window": _window(self.document, place, objective, self.measured.threshold, own),
             "min_events": own["min-events"],
-            "judge": _judge(own, measured.records.topic),
-            "source": measured.records.topic,
-            "alert": _alert(own),
+            "judge": _judge(own, self.measured.records.topic),
+            "source": self.measured.records.topic,
         }
-        frame = _frame(name, own["group-by"], made, card)
         try:
-            found.append(Slo(frame=frame, **made))
+            return Slo(frame=_frame(own["group-by"], made, self.card_digest), alert=_alert(own), **made)
         except ValueError as error:
             remedy = (
                 "Raise the target, or declare alertPolicies with a lower threshold; "
                 "annotation slacktide.dev/burn-rates: none alerts on no burn rate"
             )
-            at.refuse(str(error), remedy)
-    return found
+            place.refuse(str(error), remedy)
 
 
 def _target(place: Place, objective: dict[str, Any]) -> float:
@@ -157,10 +190,6 @@ def _budgeting(place: Place, method: Method, objective: dict[str, Any], min_slic
         return Budgeting()
     slice_target = 1.0 if objective["timeSliceTarget"] is None else objective["timeSliceTarget"]
     return Budgeting(method, objective["timeSliceWindow"], slice_target, min_slice_events)
-
-
-def _workbook(period: Period, own: dict[str, Any]) -> tuple[BurnRule, ...]:
-    return () if own["burn-rates"] == "none" else workbook_rules(period.length_ms, own["burn-rate-scaling"])
 
 
 def _window(
@@ -231,11 +260,10 @@ def _alert(own: dict[str, Any]) -> AlertText:
     )
 
 
-def _frame(name: str, group_by: tuple[str, ...], made: dict[str, Any], card_digest: str) -> Frame:
+def _frame(group_by: tuple[str, ...], made: dict[str, Any], card_digest: str) -> Frame:
     """What a verdict depends on makes the digest, and nothing else: texts of alerts leave the ids as they are."""
-    effective = {key: value for key, value in made.items() if key != "alert"} | {"group_by": group_by}
-    digest = content_digest(identity(effective))
-    return Frame(name, "", group_by, MINUTE_MS, MINUTE_MS, digest, None, card_digest, VerdictKind.SLO)
+    digest = content_digest(identity(made | {"group_by": group_by}))
+    return Frame(made["name"], "", group_by, MINUTE_MS, MINUTE_MS, digest, None, card_digest, VerdictKind.SLO)
 
 
 def _card_of(document: Document, path: str | None, documents: Documents, service: str, default_card: str | None) -> str:

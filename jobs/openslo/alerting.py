@@ -77,6 +77,14 @@ def burn_rules_of(place: Place, policies: list[Any], documents: Documents) -> tu
     return tuple(rules)
 
 
+def check_alerting(documents: Documents) -> None:
+    """Check the policies and conditions of the file, those that no SLO names too."""
+    for policy in documents.of("AlertPolicy"):
+        burn_rules_of(policy.place, [{"alertPolicyRef": policy.name}], documents)
+    for condition in documents.of("AlertCondition"):
+        _rule(condition.place, {"conditionRef": condition.name}, documents)
+
+
 def _rule(place: Place, body: Any, documents: Documents) -> BurnRule:
     condition = _resolved(place, body, "AlertCondition", "conditionRef", documents)
     condition.check_annotations((SHORT_WINDOW,))

@@ -54,6 +54,13 @@ def indicator_of(place: Place, spec: dict[str, Any], documents: Documents, *, ju
     return _read(at.field("spec"), values["spec"], documents, judged)
 
 
+def check_indicators(documents: Documents) -> None:
+    """Check the SLIs of the file, those that no SLO names too."""
+    for document in documents.of("SLI"):
+        document.check_annotations(())
+        _read(document.spec_place, document.spec, documents, judged=False)
+
+
 def _read(place: Place, body: dict[str, Any], documents: Documents, judged: bool) -> Measured:
     values = fields_of(place, body, _SLI)
     threshold, ratio = values["thresholdMetric"], values["ratioMetric"]

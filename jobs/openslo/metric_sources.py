@@ -133,6 +133,13 @@ def condition_of(place: Place, body: Any, records: RecordFields) -> Condition:
     return TextIs(name, texts, among=op in ("eq", "in"))
 
 
+def check_data_sources(documents: Documents) -> None:
+    """Check the DataSources of the file, those that no metric names too."""
+    for document in documents.of("DataSource"):
+        document.check_annotations(())
+        fields_of(document.spec_place, document.spec, _DATA_SOURCE)
+
+
 def _check_type(place: Place, values: dict[str, Any], documents: Documents) -> None:
     """Refuse a source that some other system would have to be asked for."""
     named, reference = values["type"], values["metricSourceRef"]

@@ -305,6 +305,17 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         load_slos(tmp_path / "slos.yaml")
 
 
+def test_objects_that_nobody_names_are_checked_too(tmp_path: Path) -> None:
+    wrong = {"SLI": {"ratioMetrik": {}}, "AlertPolicy": {"condition": []}, "AlertCondition": {"severety": "page"},
+             "DataSource": {"kind": "x"}, "AlertNotificationTarget": {"to": "x"}, "Service": {"descr": "x"}}  # fmt: skip
+    for kind, spec in wrong.items():
+        with pytest.raises(ConfigurationError, match="not a known field"):
+            load(tmp_path, MINIMAL, {**MINIMAL, "kind": kind, "spec": spec})
+    twice = put("spec/objectives", [{"target": 0.99}, {"target": 0.95}])
+    with pytest.raises(ConfigurationError, match="two SLOs would be called errors-2"):
+        load(tmp_path, twice, put("metadata/name", "errors-2"))
+
+
 def test_a_threshold_has_one_objective_with_op_and_value(tmp_path: Path) -> None:
     body = put("spec/indicator", {"spec": {"thresholdMetric": THRESHOLD}})
     for objectives, problem in (
