@@ -307,7 +307,8 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 def test_objects_that_nobody_names_are_checked_too(tmp_path: Path) -> None:
     wrong = {"SLI": {"ratioMetrik": {}}, "AlertPolicy": {"condition": []}, "AlertCondition": {"severety": "page"},
-             "DataSource": {"kind": "x"}, "AlertNotificationTarget": {"to": "x"}, "Service": {"descr": "x"}}  # fmt: skip
+             "DataSource": {"kind": "x"}, "AlertNotificationTarget": {"to": "x"},
+             "Service": {"descr": "x"}}  # fmt: skip
     for kind, spec in wrong.items():
         with pytest.raises(ConfigurationError, match="not a known field"):
             load(tmp_path, MINIMAL, {**MINIMAL, "kind": kind, "spec": spec})
