@@ -14,12 +14,8 @@ def record_id(*parts: str | int) -> str:
     >>> record_id("ab", "c") == record_id("a", "bc")
     False
     """
-    digest = hashlib.sha256()
-    for part in parts:
-        encoded = str(part).encode()
-        digest.update(f"{len(encoded)}:".encode())
-        digest.update(encoded)
-    return digest.hexdigest()[:32]
+    encoded = [str(part).encode() for part in parts]
+    return hashlib.sha256(b"".join([b"%d:%b" % (len(part), part) for part in encoded])).hexdigest()[:32]
 
 
 def content_digest(data: bytes) -> str:

@@ -136,8 +136,7 @@ class Measurement:
 
     def to_json(self) -> bytes:
         """Return the value of topic `measurements`. O(fields and buckets)."""
-        found = {name: getattr(self, name) for name in _BY_NAME}
-        return orjson.dumps({name: value for name, value in found.items() if value is not None})
+        return orjson.dumps({name: value for name in _BY_NAME if (value := getattr(self, name)) is not None})
 
     @classmethod
     def from_json(cls, value: bytes | str) -> "Measurement":

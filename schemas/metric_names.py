@@ -13,7 +13,7 @@ NVIDIA DCGM exporter's default counters. Names under `slacktide.` are our own.
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 MIB = 2.0**20
@@ -231,6 +231,7 @@ def _by_spelling() -> dict[str, list[tuple[str, MetricAlias]]]:
     return found
 
 
+@lru_cache(maxsize=4096)
 def _spelling(name: str) -> str:
     """Return what two spellings of one name have in common.
 

@@ -81,7 +81,8 @@ def take(store: SeriesStore, family: Family, point: MetricPoint, policy: FamilyP
     O(one series), and O(all series) now and then: SWEEPS_A_LIFETIME times while one may stay silent, and each minute of
     event time while the family is full.
     """
-    family = replace(family, newest_ns=max(family.newest_ns, point.time_ns))
+    if point.time_ns > family.newest_ns:
+        family = Family(family.n_series, point.time_ns, family.swept_ns)
     stored = store.get(point.series_id)
     if stored is None:
         family = _swept(store, family, policy)

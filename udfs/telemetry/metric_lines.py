@@ -8,6 +8,7 @@ No line holds a line break. For every message, points = its P and D lines; a mes
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
 from schemas.ids import record_id
@@ -49,7 +50,12 @@ def metric_lines(
 
 def family_of(point: MetricPoint) -> str:
     """Return the name of what has one cap of series: a metric of a service."""
-    return record_id(point.service_name, point.source_name)
+    return _family(point.service_name, point.source_name)
+
+
+@lru_cache(maxsize=4096)
+def _family(service_name: str, source_name: str) -> str:
+    return record_id(service_name, source_name)
 
 
 def _lines(value: bytes | None, latest_ms: int | None, encoding: str, lenient: bool) -> str:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -20,6 +21,7 @@ _MODEL_KEYS = (*(alias.key for alias in FIELD_ALIASES["model"]), *MODEL_LABELS)
 UNSPECIFIED, DELTA, CUMULATIVE = 0, 1, 2
 TEMPORALITIES = ("unspecified", "delta", "cumulative")
 
+_Pairs = tuple[tuple[str, str], ...]
 Side = tuple[int, tuple[int, ...]]  # offset and counts of the buckets of one sign
 
 
@@ -103,6 +105,12 @@ class MetricHead:
     temporality: int
     is_monotonic: bool
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What of it tells one counter from another, its resource apart."""
+        kind = (self.type, str(self.temporality), str(self.is_monotonic))
+        return self.scope, self.name, self.unit, *kind
+
 
 def named_point(head: MetricHead, attributes: dict[str, str], figures: dict[str, Any]) -> MetricPoint:
     """Return the point of a metric with its identity, canonical name and unit; `figures` are the fields it sets.
@@ -113,7 +121,7 @@ def named_point(head: MetricHead, attributes: dict[str, str], figures: dict[str,
     figures = figures | {name: None for name in _SUMS if not _is_finite(figures.get(name))}
     labels, quality = _labels(head.resource, attributes)
     point = MetricPoint(
-        series_id=_series_id(head, attributes),
+        series_id=_series_id(head.identity, tuple(head.resource.items()), tuple(attributes.items())),
         source_name=head.name,
         name=naming.name,
         unit=naming.unit,
@@ -161,8 +169,9 @@ def _model(*sources: dict[str, str]) -> str | None:
     return next((source[key] for source in sources for key in _MODEL_KEYS if source.get(key)), None)
 
 
-def _series_id(head: MetricHead, attributes: dict[str, str]) -> str:
-    """Name a stream as OpenTelemetry's data model identifies one: everything that must be alike to be one counter."""
-    kind = (head.type, head.temporality, str(head.is_monotonic))
-    pairs = [part for source in (head.resource, attributes) for pair in sorted(source.items()) for part in pair]
-    return record_id(head.scope, head.name, head.unit, *kind, len(head.resource), *pairs)
+# Metrics come again and again under the same names: the last so many series are known by heart, a few MB.
+@lru_cache(maxsize=4096)
+def _series_id(kind: tuple[str, ...], resource: _Pairs, attributes: _Pairs) -> str:
+    """Name a stream as OpenTelemetry's data model identifies one: by everything that must be alike in one counter."""
+    pairs = [part for source in (resource, attributes) for pair in sorted(source) for part in pair]
+    return record_id(*kind, len(resource), *pairs)

@@ -15,7 +15,8 @@ Sources: Prometheus promql/functions.go (extrapolation aside, its rule of resets
 """
 
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -112,8 +113,8 @@ def step(state: SeriesState, point: MetricPoint, policy: SeriesPolicy) -> tuple[
         most=policy.remember_points,
     )
     if not _is_cumulative(point):
-        return replace(state, seen=seen), _as_it_came(point, figure)
-    return _since_last(replace(state, seen=seen), point, figure, policy)
+        return SeriesState(seen, state.last), _as_it_came(point, figure)
+    return _since_last(SeriesState(seen, state.last), point, figure, policy)
 
 
 def _figure(point: MetricPoint) -> Figure:
@@ -138,8 +139,7 @@ def _as_it_came(point: MetricPoint, figure: Figure) -> Outcome:
         return _measured(point, figure, point.start_ns or point.time_ns, min_max=True)
     if point.temporality == DELTA:
         return _measured(point, figure, point.start_ns or point.time_ns)
-    gauge = _measurement(point, MeasurementKind.GAUGE, None)
-    return Outcome(MetricKind.MEASUREMENTS, replace(gauge, value=figure))
+    return Outcome(MetricKind.MEASUREMENTS, _measurement(point, MeasurementKind.GAUGE, None, value=figure))
 
 
 def _since_last(
@@ -147,7 +147,7 @@ def _since_last(
 ) -> tuple[SeriesState, Outcome]:
     """Return what a cumulative counter added since its last report."""
     last = state.last
-    after = replace(state, last=Report(point.time_ns, point.start_ns, figure))
+    after = SeriesState(state.seen, Report(point.time_ns, point.start_ns, figure))
     knows_start = 0 < point.start_ns < point.time_ns
     if last is None:
         is_young = point.time_ns - point.start_ns < policy.young_seconds * NS_PER_SECOND
@@ -185,17 +185,19 @@ def _measured(point: MetricPoint, figure: Figure, start_ns: int, *flags: DataQua
     `min_max`: the point's smallest and largest observation are of that time.
     """
     if isinstance(figure, int | float):
-        added = _measurement(point, MeasurementKind.COUNTER_DELTA, start_ns, *flags)
-        return Outcome(MetricKind.MEASUREMENTS, replace(added, value=figure))
+        added = _measurement(point, MeasurementKind.COUNTER_DELTA, start_ns, *flags, value=figure)
+        return Outcome(MetricKind.MEASUREMENTS, added)
     quality = (*flags, *mean_findings(point.name, figure.count, figure.sum))
     if isinstance(figure, ExplicitHistogram) and not figure.bounds:
         quality = (*quality, DataQuality.NO_BUCKETS)
-    added = _measurement(point, MeasurementKind.HISTOGRAM_DELTA, start_ns, *quality)
-    edges = (point.min, point.max) if min_max else (None, None)
-    return Outcome(MetricKind.MEASUREMENTS, replace(added, **histogram_fields(figure), min=edges[0], max=edges[1]))
+    figures = histogram_fields(figure) | ({"min": point.min, "max": point.max} if min_max else {})
+    added = _measurement(point, MeasurementKind.HISTOGRAM_DELTA, start_ns, *quality, **figures)
+    return Outcome(MetricKind.MEASUREMENTS, added)
 
 
-def _measurement(point: MetricPoint, kind: MeasurementKind, start_ns: int | None, *flags: DataQuality) -> Measurement:
+def _measurement(
+    point: MetricPoint, kind: MeasurementKind, start_ns: int | None, *flags: DataQuality, **figures: Any
+) -> Measurement:
     return Measurement(
         series_id=point.series_id,
         name=point.name,
@@ -207,5 +209,6 @@ def _measurement(point: MetricPoint, kind: MeasurementKind, start_ns: int | None
         labels=point.labels,
         event_time_ms=point.time_ns // NS_PER_MS,
         start_time_ms=None if start_ns is None else start_ns // NS_PER_MS,
-        data_quality=(*point.data_quality, *(str(flag) for flag in flags)),
+        data_quality=(*point.data_quality, *flags),
+        **figures,
     )

@@ -8,6 +8,7 @@ import struct
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 
 _POINT = struct.Struct("<qqI")
 _HEAD = struct.Struct("<q")
@@ -61,7 +62,8 @@ class SeenPoints:
 
     def to_bytes(self) -> bytes:
         """Return 8 bytes and 20 a point."""
-        return _HEAD.pack(self.floor_ns) + b"".join(_POINT.pack(*point) for point in self.points)
+        layout = _HEAD.format + _POINT.format[1:] * len(self.points)
+        return struct.pack(layout, self.floor_ns, *chain.from_iterable(self.points))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "SeenPoints":
