@@ -130,9 +130,12 @@ def epoch_ms_of(local: datetime, zone: str) -> int:
 
 
 @lru_cache(maxsize=65_536)
-def offset_minutes(hour: int, zone: str) -> int:
-    """Return by how many minutes `zone` was ahead of UTC in the quarter hour number `hour` since 1970, cached."""
-    delta = datetime.fromtimestamp(hour * 900, _zone(zone)).utcoffset()
+def offset_minutes(quarter: int, zone: str) -> int:
+    """Return by how many minutes `zone` was ahead of UTC in the `quarter`-th quarter of an hour since 1970, cached.
+
+    No zone has changed its clock within one since 1972.
+    """
+    delta = datetime.fromtimestamp(quarter * 900, _zone(zone)).utcoffset()
     return int((delta or timedelta()).total_seconds()) // 60
 
 
