@@ -15,6 +15,7 @@ from udfs.sketches.log import LogSketch
 from udfs.slo.budgeting import BILLION, Budgeting, Method
 from udfs.slo.indicators import Tally, Throughput
 from udfs.slo.periods import DAY_MS, HOUR_MS, Calendar, Rolling, Unit
+from udfs.slo.silence import Silence, silence_at
 from udfs.slo.slo import AlertText, Judge, WindowRule
 
 HALLUCINATION = WindowRule(0.05, "above", 300_000, 300_000, min_events=1200)
@@ -170,6 +171,17 @@ def test_another_indicator_counts_anew_and_another_target_goes_on() -> None:
                            ({"budgeting": Budgeting(Method.TIMESLICES, 60_000)}, 1)):  # fmt: skip
         _, verdicts = run(slo(**changes), after, state=state)
         assert about(verdicts, "budget")[-1].evidence["total"] == total
+
+
+def test_a_silent_series_speaks_then_waits_then_is_forgotten() -> None:
+    of = slo(quiet_ms=60_000, period=Rolling(HOUR_MS), burn_rules=())
+    last = {"last_data_ms": 0, "slice_ms": SLICE_MS}
+    assert silence_at(of, 30_000, last_end_ms=30_000, **last) == Silence()
+    assert silence_at(of, 30_000, last_end_ms=0, **last) == Silence(speaks=True, again_ms=60_000)
+    assert silence_at(of, 60_000, last_end_ms=30_000, **last) == Silence(speaks=True, again_ms=90_000)
+    assert silence_at(of, 90_000, last_end_ms=60_000, **last) == Silence(again_ms=HOUR_MS + SLICE_MS)
+    assert silence_at(of, HOUR_MS + SLICE_MS, last_end_ms=60_000, **last) == Silence(forgets=True)
+    assert silence_at(of, HOUR_MS + SLICE_MS, last_end_ms=2 * HOUR_MS, **last) == Silence()
 
 
 def test_an_old_slice_changes_nothing() -> None:

@@ -19,6 +19,7 @@ from udfs.judging.window_judge import Input
 from udfs.parts import join_parts, split_parts
 from udfs.slicing.packets import unpack
 from udfs.slo.indicators import NOTHING, Tally, tallies
+from udfs.slo.silence import silence_at
 from udfs.slo.slo import Slo
 from udfs.slo.state import instants
 from udfs.slo.step import SloSeries
@@ -108,16 +109,14 @@ class JudgeSlos(KeyedProcessFunction):
             stored = self._states.get(slo.name)
             if stored is None:
                 continue
-            last_end_ms, last_data_ms = instants(bytes(stored))
-            speaks_until_ms = last_data_ms + slo.quiet_ms
-            forget_ms = last_data_ms + max(slo.period.length_ms, slo.quiet_ms) + self._slice_ms
-            if timestamp >= forget_ms:
+            end_ms, data_ms = instants(bytes(stored))
+            silence = silence_at(slo, timestamp, last_end_ms=end_ms, last_data_ms=data_ms, slice_ms=self._slice_ms)
+            if silence.forgets:
                 self._states.remove(slo.name)
-            elif last_end_ms < timestamp <= speaks_until_ms:
+            if silence.speaks:
                 yield from self._step(slo, labels, timestamp, NOTHING)
-                again_ms.append(timestamp + self._slice_ms)
-            elif last_end_ms < timestamp:
-                again_ms.append(forget_ms)
+            if silence.again_ms is not None:
+                again_ms.append(silence.again_ms)
         if again_ms:
             ctx.timer_service().register_event_time_timer(min(again_ms))
 
