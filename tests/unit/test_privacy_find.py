@@ -301,3 +301,12 @@ def test_folding_keeps_places() -> None:
     seen = folded(text)
     assert seen.data == b"A1\x95e \x90"
     assert [text[slice(*seen.span(at, at + 1))] for at in range(6)] == ["A\u200b", "１", "😀", "e\u0301", " ", "好"]
+
+
+def test_a_short_text_is_judged_as_within_a_long_one() -> None:
+    """Short texts go through one automaton of all patterns, long ones through each: they must agree."""
+    padding = "\n" + "so it goes on and on. " * 100
+    for case in positives(300, seed=31):
+        assert find(case.text) == [f for f in find(case.text + padding) if f.end <= len(case.text)]
+    for _, text in negatives(300, seed=32):
+        assert find(text + padding) == []

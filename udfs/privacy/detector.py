@@ -91,12 +91,17 @@ def pattern(text: bytes, *, max_bytes: int = PATTERN_BYTES) -> Any:
 
     Raises re2.error on what is no pattern.
     """
-    options = re2.Options()
-    options.max_mem = max_bytes
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.never_capture = True
-    options.log_errors = False
-    return re2.compile(text, options)
+    return re2.compile(text, options(max_bytes))
+
+
+def options(max_bytes: int) -> Any:
+    """Return how RE2 reads folded bytes: each is a character of Latin-1."""
+    chosen = re2.Options()
+    chosen.max_mem = max_bytes
+    chosen.encoding = re2.Options.Encoding.LATIN1
+    chosen.never_capture = True
+    chosen.log_errors = False
+    return chosen
 
 
 def is_alone(data: bytes, start: int, end: int) -> bool:

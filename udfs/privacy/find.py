@@ -8,7 +8,7 @@ was found is left, and no mask cuts another.
 from collections.abc import Iterable
 
 from udfs.privacy.card import CARD_DETECTORS
-from udfs.privacy.detector import Finding, alternation, family
+from udfs.privacy.detector import Finding, family
 from udfs.privacy.email_address import EMAIL_DETECTORS
 from udfs.privacy.folded import folded
 from udfs.privacy.iban import IBAN_DETECTORS
@@ -18,6 +18,7 @@ from udfs.privacy.name_model import NameModel
 from udfs.privacy.national_id import LETTERED_ID_DETECTORS, NUMBERED_ID_DETECTORS
 from udfs.privacy.national_id_china import CHINA_DETECTORS
 from udfs.privacy.phone import PHONE_DETECTORS
+from udfs.privacy.screen import Screen
 from udfs.privacy.secrets import SECRET_DETECTORS
 
 FAMILIES = (
@@ -28,8 +29,7 @@ FAMILIES = (
 )
 
 
-# What no detector proposes anything for, as most texts are, is seen to be so in one pass over it.
-_ANY = alternation(detector for each in FAMILIES for detector in each.detectors)
+_SCREEN = Screen(FAMILIES)
 
 
 def find(text: str, name_model: NameModel | None = None) -> list[Finding]:
@@ -44,9 +44,7 @@ def find(text: str, name_model: NameModel | None = None) -> list[Finding]:
     if not text:
         return []
     seen = folded(text)
-    found = []
-    if _ANY.search(seen.data) is not None:
-        found = [Finding(*seen.span(*span), kind) for each in FAMILIES for span, kind in each.findings(seen)]
+    found = [Finding(*seen.span(*span), kind) for span, kind in _SCREEN.findings(seen)]
     if name_model is not None:
         found += _names(name_model(text), len(text))
     return _merged(found)
