@@ -175,13 +175,13 @@ def test_another_indicator_counts_anew_and_another_target_goes_on() -> None:
 
 def test_a_silent_series_speaks_then_waits_then_is_forgotten() -> None:
     of = slo(quiet_ms=60_000, period=Rolling(HOUR_MS), burn_rules=())
-    last = {"last_data_ms": 0, "slice_ms": SLICE_MS}
+    last, forget_ms = {"last_data_ms": 0, "slice_ms": SLICE_MS}, 63 * 60_000 + SLICE_MS
     assert silence_at(of, 30_000, last_end_ms=30_000, **last) == Silence()
     assert silence_at(of, 30_000, last_end_ms=0, **last) == Silence(speaks=True, again_ms=60_000)
     assert silence_at(of, 60_000, last_end_ms=30_000, **last) == Silence(speaks=True, again_ms=90_000)
-    assert silence_at(of, 90_000, last_end_ms=60_000, **last) == Silence(again_ms=HOUR_MS + SLICE_MS)
-    assert silence_at(of, HOUR_MS + SLICE_MS, last_end_ms=60_000, **last) == Silence(forgets=True)
-    assert silence_at(of, HOUR_MS + SLICE_MS, last_end_ms=2 * HOUR_MS, **last) == Silence()
+    assert silence_at(of, 90_000, last_end_ms=60_000, **last) == Silence(again_ms=forget_ms)
+    assert silence_at(of, forget_ms, last_end_ms=60_000, **last) == Silence(forgets=True)
+    assert silence_at(of, forget_ms, last_end_ms=2 * HOUR_MS, **last) == Silence()
 
 
 def test_an_old_slice_changes_nothing() -> None:

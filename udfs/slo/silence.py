@@ -5,6 +5,10 @@ from typing import NamedTuple
 from udfs.slo.slo import Slo
 
 
+# Of a calendar the longest period is 4 % longer than the mean: a day of 25 hours, a month of 31 days.
+PERIODS_KEPT = 1.05
+
+
 class Silence(NamedTuple):
     """`speaks`: the slice that ends now is to be stepped over as empty. `again_ms`: when to look again, if ever."""
 
@@ -22,7 +26,7 @@ def silence_at(slo: Slo, now_ms: int, *, last_end_ms: int, last_data_ms: int, sl
     """
     if last_end_ms >= now_ms:
         return Silence()
-    forget_ms = last_data_ms + max(slo.period.length_ms, slo.quiet_ms) + slice_ms
+    forget_ms = last_data_ms + max(round(PERIODS_KEPT * slo.period.length_ms), slo.quiet_ms) + slice_ms
     if now_ms >= forget_ms:
         return Silence(forgets=True)
     if now_ms <= last_data_ms + slo.quiet_ms:
