@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from udfs.slo.slo import Slo
 
-
 # Of a calendar the longest period is 4 % longer than the mean: a day of 25 hours, a month of 31 days.
 PERIODS_KEPT = 1.05
 
