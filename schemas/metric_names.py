@@ -92,7 +92,9 @@ METRIC_ALIASES: MappingProxyType[str, tuple[MetricAlias, ...]] = MappingProxyTyp
                 "tgi_request_mean_time_per_token_duration",
                 "gen_ai.server.time_per_output_token",
                 "gen_ai.server.time_per_output_token_seconds",
+                "token_latency",
                 "token_latency_seconds",
+                "latency_per_token",
                 MetricAlias("token_latency_ms", MILLISECONDS),
             ),
             "inter_token_seconds": ("vllm:inter_token_latency_seconds", "sglang:inter_token_latency_seconds"),
@@ -119,6 +121,7 @@ METRIC_ALIASES: MappingProxyType[str, tuple[MetricAlias, ...]] = MappingProxyTyp
             "prefill_seconds": ("vllm:request_prefill_time_seconds",),
             "decode_seconds": ("vllm:request_decode_time_seconds",),
             "kernel_seconds": (
+                "kernel_latency",
                 "kernel_latency_seconds",
                 MetricAlias("kernel_latency_ms", MILLISECONDS),
                 MetricAlias("vllm:model_forward_time_milliseconds", MILLISECONDS),
@@ -157,7 +160,11 @@ METRIC_ALIASES: MappingProxyType[str, tuple[MetricAlias, ...]] = MappingProxyTyp
                 MetricAlias("DCGM_FI_DEV_FB_USED", 1 / MIB),
             ),
             "gpu_memory_free_bytes": ("nvidia_smi_memory_free_bytes", MetricAlias("DCGM_FI_DEV_FB_FREE", 1 / MIB)),
-            "gpu_memory_peak_bytes": ("gpu_memory_peak", "torch_cuda_max_memory_allocated_bytes"),
+            "gpu_memory_peak_bytes": (
+                "gpu_memory_peak",
+                "torch_cuda_max_memory_allocated_bytes",
+                MetricAlias("gpu_memory_peak_mib", 1 / MIB),
+            ),
             "gpu_used_ratio": (
                 "hw.gpu.utilization",
                 "nvidia_smi_utilization_gpu_ratio",
