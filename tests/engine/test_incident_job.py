@@ -129,7 +129,7 @@ def test_a_storm_a_silence_a_change_and_a_restart(job: Job) -> None:
     told = job.wait("incidents", lambda found: _firing(found, "storm") == N_STORM + 1)
     mine = [each for each in told if each["groupLabels"] == {"service_name": "storm"}]
     assert [each["event"] for each in mine].count("opened") == 1
-    assert all(len(each["alerts"]) == 10 for each in mine)
+    assert len(mine[-1]["alerts"]) == max(len(each["alerts"]) for each in mine) == 10
     assert mine[-1]["truncatedAlerts"] == N_STORM - 9
     assert {each["groupLabels"]["service_name"] for each in told} == {"storm", "calm"}
     letters = job.read("dead_letters")
