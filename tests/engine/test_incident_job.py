@@ -92,7 +92,7 @@ def job(broker: Broker, flink: FlinkCluster, tmp_path_factory: pytest.TempPathFa
     arguments = ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX, "--rules", str(rules)]
     arguments += ["--checkpoint-interval-seconds", "1", "--name-suffix=-incidents"]
     # Verdicts lie ahead of the clock (5 minutes are allowed), so that what the commands write "now" lies before them.
-    made = Job(broker, flink, arguments, int(time.time() * 1000) + 20_000)
+    made = Job(broker, flink, arguments, int(time.time() * 1000) + 90_000)
     yield made
     flink.cancel(made.job_id)
 
