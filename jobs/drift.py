@@ -11,10 +11,11 @@ import argparse
 import sys
 
 from pyflink.datastream import DataStream
-from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment, Table
+from pyflink.table import DataTypes, StatementSet, StreamTableEnvironment
 from pyflink.table.udf import udf
 
 from jobs.drift_sql import (
+    DEAD_LABELS,
     FOLLOWED,
     JOB,
     Cut,
@@ -69,17 +70,14 @@ def build(
     for cut in cuts_of(monitors):
         if cut.machines:
             _register_machines(table_env, cut)
-    letters = None
     if monitors.followers or monitors.feedback:
-        letters = _register_followed(table_env, settings, monitors, until_now)
+        _register_followed(table_env, settings, monitors, until_now)
     statement_set = table_env.create_statement_set()
     for statement in sink_statements(settings, monitors):
         if statement.startswith("INSERT"):
             statement_set.add_insert_sql(statement)
         else:
             table_env.execute_sql(statement)
-    if letters is not None:
-        statement_set.add_insert("dead_letters", letters)
     return statement_set
 
 
@@ -95,24 +93,20 @@ def _register_machines(table_env: StreamTableEnvironment, cut: Cut) -> None:
 
 def _register_followed(
     table_env: StreamTableEnvironment, settings: JobSettings, monitors: Monitors, until_now: bool
-) -> Table | None:
-    """Register the verdicts with what the monitors' signals say of them and of labels, in a state of its own uid.
-
-    Returns the dead letters of topic `feedback` where a monitor reads it.
-    """
-    query, letters = all_verdicts(monitors), None
+) -> None:
+    """Register the verdicts with what the monitors' signals say of them and of labels, in a state of its own uid."""
+    query = all_verdicts(monitors)
     if monitors.feedback:
         query = f"SELECT verdict, CAST(NULL AS STRING) AS label, CAST(NULL AS STRING) AS key FROM ({query})"
     rows = table_env.to_data_stream(table_env.sql_query(query))
     if monitors.feedback:
         labels = _labels(table_env, settings, monitors, until_now)
-        letters = table_env.from_data_stream(labels.get_side_output(DEAD_LETTERS).name("dead labels"))
+        table_env.create_temporary_view(DEAD_LABELS, table_env.from_data_stream(labels.get_side_output(DEAD_LETTERS)))
         rows = rows.map(lambda row: row, FOLLOWED_TYPE).uid("drift-followed-rows").union(labels)
     keyed = keyed_stream(rows, monitor_and_series, "drift-signal-key")
     following = FollowVerdicts(monitors.followers, monitors.feedback)
     followed = keyed.process(following, VERDICT_TYPE).name("signals").uid("drift-signals")
     table_env.create_temporary_view(FOLLOWED, table_env.from_data_stream(followed))
-    return letters
 
 
 def _labels(

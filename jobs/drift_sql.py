@@ -12,6 +12,7 @@ from udfs.slicing.slicer import RequestSlicer, SlicePlan
 
 JOB = "drift"
 FOLLOWED = "followed"
+DEAD_LABELS = "dead_labels"
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def feedback_statements(settings: JobSettings, until_now: bool = False) -> list[
 def sink_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
     """Return the view of the counts, then one INSERT a sink: verdicts, dead letters, books.
 
-    Where monitors have signals, view `FOLLOWED` must be registered before.
+    Where monitors have signals, view `FOLLOWED` must be registered before; `DEAD_LABELS` too where they follow labels.
     """
     summed, entries = ["SUM(counts[1]) AS n_read", "SUM(counts[2]) AS n_dead"], []
     names = [sql_text(monitor.name) for monitor in monitors.monitors]
@@ -150,5 +151,6 @@ def sink_statements(settings: JobSettings, monitors: Monitors) -> list[str]:
         all_verdicts=f"SELECT verdict FROM {FOLLOWED}"
         if monitors.followers or monitors.feedback
         else all_verdicts(monitors),
+        dead_labels=f"\nUNION ALL\nSELECT topic, letter FROM {DEAD_LABELS}" if monitors.feedback else "",
         all_sliced="\nUNION ALL\n".join(sliced),
     )

@@ -9,7 +9,7 @@ SELECT JSON_VALUE(verdict, '$.series_key'), verdict
 FROM ({all_verdicts});
 INSERT INTO dead_letters
 SELECT {topic}, letter
-FROM taken CROSS JOIN UNNEST(letters) AS unnested (letter);
+FROM taken CROSS JOIN UNNEST(letters) AS unnested (letter){dead_labels};
 INSERT INTO books
 SELECT {job}, kind, monitor, n, {window_end_ms}
 FROM read_counts CROSS JOIN UNNEST(ARRAY[{entries}]) AS unnested (kind, monitor, n)
