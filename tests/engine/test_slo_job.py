@@ -206,13 +206,12 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def live(broker: Broker, flink: FlinkCluster, file: Path) -> Outcome:
-    """The job on two tasks, stopped while half of its slices are through, and gone on."""
+    """The job, stopped while half of its slices are through, and gone on."""
     broker.create_topics(prefix=PREFIX)
     card = CARDS_FOLDER / "azure_llm_conversation_2023.json"
     slos = load_slos(file, card)
     arguments = ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX, "--slos", str(file),
-                 "--model-card", str(card), "--checkpoint-interval-seconds", "1", "--idle-timeout-seconds", "600",
-                 "--parallelism", "2"]  # fmt: skip
+                 "--model-card", str(card), "--checkpoint-interval-seconds", "1", "--idle-timeout-seconds", "600"]  # fmt: skip
     records = send(broker, 0, SLICES // 2)
     job = flink.run("jobs.slo", arguments)
     half = expected(records, slos)
