@@ -211,7 +211,8 @@ def live(broker: Broker, flink: FlinkCluster, file: Path) -> Outcome:
     card = CARDS_FOLDER / "azure_llm_conversation_2023.json"
     slos = load_slos(file, card)
     arguments = ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX, "--slos", str(file),
-                 "--model-card", str(card), "--checkpoint-interval-seconds", "1", "--idle-timeout-seconds", "600"]  # fmt: skip
+                 "--model-card", str(card), "--checkpoint-interval-seconds", "1",
+                 "--idle-timeout-seconds", "600"]  # fmt: skip
     records = send(broker, 0, SLICES // 2)
     job = flink.run("jobs.slo", arguments)
     half = expected(records, slos)
