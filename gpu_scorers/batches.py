@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import torch
 
+from gpu_scorers.cpu_memory import after_pass
 from gpu_scorers.devices import Device
 
 log = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ def run_batch(
         if not device.is_cuda:
             raise
     else:
+        after_pass()
         fallback = Fallback(len(positions), device.name) if halved else None
         return [(position, result, fallback) for position, result in zip(positions, results, strict=True)]
     if torch.cuda.is_available():  # outside the handler: the error holds the tensors of the failed pass
