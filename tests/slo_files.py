@@ -14,7 +14,7 @@ from udfs.slo.step import SloSeries
 
 START_MS = 1_700_000_040_000  # a whole minute
 SLICE_MS = 30_000
-FRAME = Frame("slo", "", ("model",), 60_000, 60_000, "sha256:" + "c" * 64, None, "sha256:" + "m" * 64, VerdictKind.SLO)
+FRAME = Frame("slo", "", ("model",), 60_000, 60_000, "sha256:" + "c" * 64, None, "sha256:" + "a" * 64, VerdictKind.SLO)
 ERRORS = Ratio((), (TextIs("is_error", ("true",)),), part_is_good=False)
 TTFT = Quantile("time_to_first_token_seconds", 0.95, (TextIs("is_streaming", ("true",)),))
 TTFT_WINDOW = WindowRule(0.8, "above", 60_000, 30_000, is_point=True, equal_breaches=True)
