@@ -21,7 +21,7 @@ from tests.alert_verdicts import DRIFTED, QUIET
 
 pytestmark = pytest.mark.engine
 PREFIX = "incident-test-"
-N_STORM = 2_000
+N_STORM = 1_000
 RULES = """
 default: {firing_after_windows: 1, resolved_after_windows: 1}
 incidents: {hold_seconds: 1, quiet_seconds: 2, update_interval_seconds: 2}
