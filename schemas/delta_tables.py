@@ -331,7 +331,7 @@ DECISIONS = DeltaTable(
 
 FEEDBACK = DeltaTable(
     name="feedback",
-    comment="One row a late label of a request or an alert: what was judged, how good it was, by whom; without the note",
+    comment="One row a late label of a request or an alert: what was judged, how good it was, by whom; not the note",
     topic="feedback",
     key="feedback_id",
     time="label_time",

@@ -33,8 +33,9 @@ class TakeRequests(ScalarFunction):
     def eval(self, *columns: "pd.Series[Any]") -> pd.DataFrame:
         """Series of BYTES, INT, BIGINT and three TIMESTAMP to rows of five arrays.
 
-        The instants are those of `Batch`, in its order. The arrays: by monitor the series (STRING), the packet (BYTES) and how many requests are in it (BIGINT); the dead letter
-        (BYTES); and the counts (BIGINT): records, dead ones, and those late for each monitor.
+        The instants are those of `Batch`, in its order. The arrays: by monitor the series (STRING), the packet (BYTES)
+        and how many requests are in it (BIGINT); the dead letter (BYTES); and the counts (BIGINT): records, dead ones,
+        and those late for each monitor.
         """
         values, partitions, offsets, *instants = columns
         timestamps_ms, seen_ms, closed_ms = map(_epoch_ms, instants)

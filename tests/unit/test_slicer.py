@@ -234,7 +234,8 @@ def test_the_rows_that_flink_gets() -> None:
     stamp = pd.to_datetime(pd.Series([NOW_MS] * 3), unit="ms")
     seen = pd.to_datetime(pd.Series([9_000, 0, 9_500]), unit="ms")
     closed = pd.Series([pd.NaT] * 3)
-    rows = TakeRequests(slicer()).eval(pd.Series(values), pd.Series([0] * 3), pd.Series([7, 8, 10]), stamp, seen, closed)
+    offsets = pd.Series([7, 8, 10])
+    rows = TakeRequests(slicer()).eval(pd.Series(values), pd.Series([0] * 3), offsets, stamp, seen, closed)
     assert rows["sizes"].tolist() == [[0, 1], None, [2, 1]]
     assert rows["counts"].tolist() == [[3, 1, 0, 0], None, None]
     assert [None if cell is None else len(cell) for cell in rows["letters"]] == [None, 1, None]

@@ -114,6 +114,7 @@ def test_a_client_of_another_cluster_brings_no_settings_of_ours(tmp_path: Path) 
 
 
 def test_every_job_has_the_contract() -> None:
-    code = "import importlib\nfor job in {}:\n m = importlib.import_module('jobs.' + job.replace('-', '_')); m.main; m.validate"
+    module = "importlib.import_module('jobs.' + job.replace('-', '_'))"
+    code = f"import importlib\nfor job in {{}}:\n m = {module}; m.main; m.validate"
     done = subprocess.run([sys.executable, "-c", code.format(submit.JOBS)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
