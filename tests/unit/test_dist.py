@@ -27,9 +27,10 @@ for name in names:
     assert module.__file__.startswith(archive), module.__file__
 print(len(names))
 """
-OTHERS = ["drift", "experiment", "score"]
+OTHERS = ["drift", "experiment", "slo", "score"]
 VALIDATE = """
 examples = {"drift": ["--monitors", "monitors.yaml"], "experiment": ["--experiments", "experiments.yaml"]}
+examples["slo"] = ["--slos", "slos.yaml"]
 examples["score"] = ["--scorers", "scorers.yaml"]
 for job, arguments in ({"ingest": [], "ingest_metrics": [], "alert": []} | examples).items():
     importlib.import_module("jobs." + job).validate(["--bootstrap-servers", "kafka:9092", *arguments])
