@@ -17,11 +17,11 @@ from tests.signal_verdicts import DAY_MS, EPOCH_MS, HOUR_MS, window
 from udfs.judging.frame import Frame
 from udfs.signals import baseline, embedding_decay, feedback, joint_confidence, seasonal_state, time_sensitive
 from udfs.signals.baseline import BaselineDrop, BaselinePolicy
-from udfs.signals.dynamic_threshold import DynamicThreshold, DynamicThresholdPolicy
 from udfs.signals.embedding_decay import DecayPolicy, EmbeddingDecay
 from udfs.signals.feedback import FeedbackPolicy, FeedbackScore, FeedbackState, weighted_summary
 from udfs.signals.follow import Follower, History
 from udfs.signals.joint_confidence import JointConfidence, JointPolicy
+from udfs.signals.p90_gate import DynamicThreshold, DynamicThresholdPolicy
 from udfs.signals.seasonal_band import BandPolicy
 from udfs.signals.seasonal_threshold import SeasonalPolicy, SeasonalThreshold
 from udfs.signals.time_sensitive import TimeSensitive, TimeSensitivePolicy

@@ -15,8 +15,8 @@ from tests.signal_verdicts import EPOCH_MS, HOUR_MS, window
 from udfs.judging.binned import BinnedCategories
 from udfs.judging.frame import Frame
 from udfs.judging.reference_divergence import DivergencePolicy, ReferenceDivergence
-from udfs.signals.dynamic_threshold import DynamicThreshold, DynamicThresholdPolicy
 from udfs.signals.follow import History
+from udfs.signals.p90_gate import DynamicThreshold, DynamicThresholdPolicy
 from udfs.signals.time_sensitive import TimeSensitive, TimeSensitivePolicy, decode, time_sensitive_score
 from udfs.signals.versioned_state import UnknownStateVersionError
 from udfs.sketches.category import CategoryCounts

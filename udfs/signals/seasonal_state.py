@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from udfs.signals.dynamic_threshold import DynamicThreshold
+from udfs.signals.p90_gate import DynamicThreshold
 from udfs.signals.seasonal_band import BandState
 from udfs.signals.versioned_state import UnknownStateVersionError
 from udfs.versioned_bytes import seal, unseal

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from schemas.status import Status
 from schemas.verdicts import Verdict
 from udfs.judging.measured import Measured, Side
-from udfs.signals.dynamic_threshold import HOUR_MS, DynamicThreshold, DynamicThresholdPolicy
+from udfs.signals.p90_gate import HOUR_MS, DynamicThreshold, DynamicThresholdPolicy
 from udfs.signals.seasonal_band import (
     Band,
     BandPolicy,

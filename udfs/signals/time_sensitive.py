@@ -10,7 +10,7 @@ With less than `min_coverage` of the weights there is no score. The plain sum, w
 kept as the verdict's `published_score`.
 
 Two thresholds: the score must be above `alarm_threshold` (chosen for a false-alarm budget, spec D2) *and*, to start an
-episode, above the P90 of the last 24 hours' scores (`udfs.signals.dynamic_threshold`). Within an episode the alarm
+episode, above the P90 of the last 24 hours' scores (`udfs.signals.p90_gate`). Within an episode the alarm
 threshold alone decides: the P90 catches up with any lasting drift within a day, and would end its alarm. The gate
 learns from episodes too; if it didn't, it could never rise above the alarm threshold, and would gate nothing. So after
 an episode it stays high for a day and then falls by 5 % an hour: until then only a larger drift starts another.
@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from schemas.status import Status
 from schemas.verdicts import Verdict
 from udfs.judging.measured import Measured
-from udfs.signals.dynamic_threshold import HOUR_MS, DynamicThreshold, DynamicThresholdPolicy
 from udfs.signals.follow import field_of
+from udfs.signals.p90_gate import HOUR_MS, DynamicThreshold, DynamicThresholdPolicy
 from udfs.signals.signal_verdict import policy_digest, signal_verdict
 from udfs.signals.versioned_state import Body, decode_state, encode_state
 
