@@ -57,7 +57,7 @@ def test_a_file_is_laid_over_the_defaults(tmp_path: Path) -> None:
         )
     ).incidents
     assert policy.incident_labels == ("service_name", "region")
-    assert (policy.top_alerts, policy.hold_seconds) == (3, 1)
+    assert (policy.top_alerts, policy.hold_seconds) == (3, 0.5)
     assert policy.deduplication[0].fingerprint_fields == ("service_name", "feature")
     assert policy.inhibition == ()
     assert (policy.changes[ChangeKind.DEPLOY].bar_factor, policy.changes[ChangeKind.DEPLOY].window_seconds) == (3, 900)

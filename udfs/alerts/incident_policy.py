@@ -68,7 +68,7 @@ class IncidentPolicy:
     """
 
     incident_labels: tuple[str, ...] = ("service_name",)
-    hold_seconds: float = 1.0
+    hold_seconds: float = 0.5
     update_interval_seconds: float = 300.0
     quiet_seconds: float = 300.0
     top_alerts: int = 10
