@@ -32,6 +32,7 @@ from udfs.alerts.flink_lifecycle import (
 )
 from udfs.alerts.rule import AlertRules
 
+CHECKPOINT_INTERVAL_SECONDS = 1.0
 EXAMPLES = """examples:
   slacktide submit alert
   slacktide submit alert -- --rules my_rules.yaml --dependencies dependencies.yaml
@@ -42,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
     """The job's command line."""
     result = argparse.ArgumentParser("alert", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_job_arguments(result)
+    # An alert is seen when its transaction is committed; the state that a checkpoint writes is small.
+    result.set_defaults(checkpoint_interval_seconds=CHECKPOINT_INTERVAL_SECONDS)
     result.add_argument("--rules", help="YAML laid over jobs/alert_rules.yaml (default: that file alone)")
     result.add_argument("--dependencies", help="YAML of which service calls which (docs/root-cause.md; default: none)")
     return result

@@ -34,7 +34,7 @@ def add_job_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--topic-prefix", default="", help="put before every topic name (default: none)")
     parser.add_argument("--parallelism", type=int, default=1, help="of every operator (default: 1)")
-    parser.add_argument("--checkpoint-interval-seconds", type=float, default=5.0, help="default: 5")
+    parser.add_argument("--checkpoint-interval-seconds", type=float, default=5.0, help="default: %(default)s")
     parser.add_argument("--name-suffix", default="", help="tells two copies of one job apart")
 
 
