@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import yaml
 
 from schemas.ids import content_digest
 
-PHRASES = Path(__file__).parent / "refusal_phrases.yaml"
+PHRASES = "refusal_phrases.yaml"  # beside this file, which may lie in a zip
 _PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u00b4": "'", "`": "'"})
 _LONGEST_EXPANSION = 4  # characters that NFKC makes of one, roughly: so much more is normalised than is looked at
 
@@ -28,13 +29,15 @@ class RefusalPhrases:
     digest: str
 
     @classmethod
-    def load(cls, path: Path | str = PHRASES) -> "RefusalPhrases":
-        """Read a file of phrases. Raises ValueError naming what is wrong with it, OSError where it can't be read.
+    def load(cls, path: Path | str | None = None) -> "RefusalPhrases":
+        """Read a file of phrases, or ours.
+
+        Raises ValueError naming what is wrong with it, OSError where it can't be read.
 
         >>> sorted(RefusalPhrases.load().phrases)
         ['en', 'zh']
         """
-        data = Path(path).read_bytes()
+        data = files("gpu_scorers").joinpath(PHRASES).read_bytes() if path is None else Path(path).read_bytes()
         try:
             body = yaml.safe_load(data)
         except yaml.YAMLError as error:

@@ -23,7 +23,7 @@ from jobs.yaml_fields import (
     text,
 )
 from schemas.judge_report import JudgeReport
-from schemas.version_graph import VersionGraphError, load_version_graph
+from schemas.version_graph import VersionGraph, VersionGraphError, load_version_graph
 from udfs.references.embedding_reference import EmbeddingReference
 from udfs.references.errors import ReferenceProfileError
 from udfs.versions.diffusion_embedding import EmbeddingPolicy
@@ -53,26 +53,31 @@ class Settings:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind. `fields`: name -> (check, default), as in `jobs.yaml_fields`. `files`: fields that name a file, each
-    with what reads it. `judges`: it says what a model or a list believes, so it may carry a validation report."""
+    """One kind. `fields`: name -> (check, default), as in `jobs.yaml_fields`.
+
+    `files`: fields that name a file, each with what reads it, or what stands for it where the field is left out.
+    `judges`: it says what a model or a list believes, so it may carry a validation report.
+    """
 
     make: Callable[[Settings, "LoadedModels"], Scorer]
     model: str = NO_MODEL
     fields: Mapping[str, tuple[Check, Any]] = field(default_factory=dict)
-    files: Mapping[str, Callable[[Place, Path], Any]] = field(default_factory=dict)
+    files: Mapping[str, Callable[[Place, Path | None], Any]] = field(default_factory=dict)
     judges: bool = False
 
 
-def _reference(place: Place, path: Path) -> EmbeddingReference:
+def _reference(place: Place, path: Path | None) -> EmbeddingReference | None:
+    if path is None:
+        return None
     try:
         return EmbeddingReference.load(path)
     except ReferenceProfileError as error:
         place.refuse(f"{path}: {error.field}: {error.problem}", error.remedy)
 
 
-def _graph(place: Place, path: Path) -> Any:
+def _graph(place: Place, path: Path | None) -> VersionGraph:
     try:
-        graph = load_version_graph(path)
+        graph = load_version_graph(str(path))
     except VersionGraphError as error:
         place.refuse(str(error), error.remedy)
     if not graph.node_ids:
@@ -80,13 +85,13 @@ def _graph(place: Place, path: Path) -> Any:
     return graph
 
 
-def _phrases(place: Place, path: Path) -> RefusalPhrases:
+def _phrases(place: Place, path: Path | None) -> RefusalPhrases:
     try:
         return RefusalPhrases.load(path)
     except OSError as error:
         place.refuse(f"{path} can't be read ({error.strerror})", "Give the path of a file of phrases, or leave it out")
     except ValueError as error:
-        place.refuse(f"{path}: {error}", f"Write it as {PHRASES.name} is written")
+        place.refuse(f"{path}: {error}", f"Write it as {PHRASES} is written")
 
 
 def _embedding_similarity(settings: Settings, models: "LoadedModels") -> Scorer:
@@ -168,7 +173,7 @@ KINDS: Mapping[str, Kind] = {
     "refusal": Kind(
         _refusal,
         MAY_HAVE_MODEL,
-        {"phrases": (text, str(PHRASES)), "refusal_label": (text, "refusal")},
+        {"phrases": (optional(text), None), "refusal_label": (text, "refusal")},
         {"phrases": _phrases},
         judges=True,
     ),

@@ -220,8 +220,8 @@ def _scorer(place: Place, body: object, models: Mapping[str, ModelSource]) -> Sc
     judge = _judge(place.field("judge"), values["judge"], kind, source)
     options = {name: values[name] for name in kind.fields}
     for name, read in kind.files.items():
-        if options[name] is not None:
-            options[name] = read(place.field(name), place.relative(options[name]))
+        path = None if options[name] is None else place.relative(options[name])
+        options[name] = read(place.field(name), path)
     sampling = SampleRule(**fields_of(place.field("sampling"), values["sampling"], _SAMPLING_FIELDS))
     review = None
     if values["review"] is not None:

@@ -17,6 +17,11 @@ from schemas.ids import content_digest
 from schemas.judge_report import QUALIFYING_F1, JudgeReport
 from schemas.strict_json import loads_strictly
 
+GROUP_EXAMPLES = """
+\b
+Examples:
+  slacktide judge validate --help
+"""
 VALIDATE_EXAMPLES = """
 \b
 Example:
@@ -28,14 +33,9 @@ examples.jsonl has a JSON object a line; `label` is what people said:
 """
 
 
-@click.group(name="judge")
+@click.group(name="judge", epilog=GROUP_EXAMPLES)
 def command() -> None:
-    """Validate the scorers that judge.
-
-    \b
-    Example:
-      slacktide judge validate --help
-    """
+    """Validate the scorers that judge against what people said."""
 
 
 @command.command(name="validate", epilog=VALIDATE_EXAMPLES, context_settings={"show_default": True})
