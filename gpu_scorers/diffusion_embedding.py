@@ -3,7 +3,7 @@ baseline's.
 
 It is the embedding of `udfs.versions.diffusion_embedding`, which says what it means, how it was chosen and what it
 can't see; that one is float64 on scipy, this one float32 on torch, equal within 1e-4
-(`tests/unit/test_diffusion_embedding_torch.py`). Structure is counted in float64 on the CPU; heat diffuses, which is
+(`tests/unit/test_device_scorers.py`). Structure is counted in float64 on the CPU; heat diffuses, which is
 where the time goes, on the device.
 
 Sources: spec D7, M4; Kondor & Lafferty, "Diffusion kernels on graphs and other discrete structures", ICML 2002;

@@ -1,6 +1,6 @@
 """A sentence-transformers model: texts in, embeddings out, with what it did not read said beside them.
 
-The embeddings are those of `SentenceTransformer.encode` (`tests/unit/test_text_encoder.py` compares them). The loop
+The embeddings are those of `SentenceTransformer.encode` (`tests/unit/test_embedding_scorers.py` compares them). The loop
 around the model is ours, because encode neither says what it cut off nor survives a device without memory.
 """
 
