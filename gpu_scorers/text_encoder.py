@@ -1,7 +1,7 @@
 """A sentence-transformers model: texts in, embeddings out, with what it did not read said beside them.
 
-The embeddings are those of `SentenceTransformer.encode` (`tests/unit/test_embedding_scorers.py` compares them). The loop
-around the model is ours, because encode neither says what it cut off nor survives a device without memory.
+The embeddings are those of `SentenceTransformer.encode` (compared in `tests/unit/test_embedding_scorers.py`). The
+loop around the model is ours: encode neither says what it cut off nor survives a device without memory.
 """
 
 import copy
