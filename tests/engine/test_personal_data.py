@@ -29,7 +29,7 @@ from udfs.privacy.kinds import Kind
 from udfs.privacy.latency_verdict import LATENCY, MONITOR, WITHHELD
 from udfs.privacy.mask import MASK
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(400)]
 PREFIX = "personal-data-"
 NOW_MS = int(time.time() * 1000)
 SECRET = "only-for-this-test-7f2a9c"
