@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from schemas.alerts import SCHEMA_VERSION as ALERT_SCHEMA_VERSION
 from schemas.alerts import AlertState
+from schemas.books import IngestKind
 from schemas.dead_letters import Reason
 from schemas.decisions import SCHEMA_VERSION as DECISION_SCHEMA_VERSION
 from schemas.decisions import Action
@@ -462,7 +463,14 @@ BOOKS = DeltaTable(
         *_PLACE,
         _DAY,
     ),
-    checks=(_not_negative("count"),),
+    checks=(
+        Check(
+            "count",
+            "not_negative",
+            f"must be 0 or more, but for kind {IngestKind.WAITING}, which counts down too",
+            f"count >= 0 OR kind = {literal(IngestKind.WAITING)}",
+        ),
+    ),
 )
 
 QUARANTINE = DeltaTable(

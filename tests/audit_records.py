@@ -266,7 +266,7 @@ def bad_records() -> list[Bad]:
         Bad("dead_letters", orjson.dumps(letter | {"payload_base64": "!"}), "masked_prefix: can't be made"),
         Bad("dead_letters", dead_letter(0)[:-2], "value: must be one JSON object"),
         Bad("dead_letters", SECRET, "value: must be one JSON object"),
-        Bad("books", book(0, count=-1), "count: must be 0 or more"),
+        Bad("books", book(0, count=-1), "count: must be 0 or more, but for kind waiting, which counts down too"),
         Bad("books", book(0, window_end_ms=2**62), "window_end_ms: must be a time"),
     ]
 

@@ -112,6 +112,7 @@ def known_good(sender: Sender) -> None:
         sender.send("books", records.book(number))
         sender.send("books", records.book(number, kind="requests", count=1))
         sender.send("books", records.book(number, kind="dead", count=1))
+        sender.send("books", records.book(number, kind="waiting", count=(-1) ** number))
 
 
 @pytest.fixture(scope="module")
