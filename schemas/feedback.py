@@ -11,13 +11,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 
 from schemas.dead_letters import Reason
-from schemas.strict_json import loads_strictly
-from schemas.times import epoch_ms, rfc3339
+from schemas.record_fields import instant_field, json_object, refuse, text_field
+from schemas.times import rfc3339
 
 SCHEMA_VERSION = 1
 ALERT_SCORE, ACKNOWLEDGED_SCORE = "alert", "acknowledged"
@@ -37,14 +37,6 @@ class Label(StrEnum):
     def as_value(self) -> float:
         """1 for good, 0 for bad."""
         return 1.0 if self is Label.GOOD else 0.0
-
-
-class UnreadableFeedbackError(ValueError):
-    """A message of topic `feedback` that is no label: carries the dead letter's reason and detail."""
-
-    def __init__(self, reason: Reason, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail = reason, detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +95,7 @@ class Feedback:
 def decode_feedback(payload: bytes | None) -> Feedback:
     """Read one Kafka value of topic `feedback`.
 
-    Raises UnreadableFeedbackError, whose detail names the field at fault and never quotes a value. O(length).
+    Raises UnreadableRecordError, whose detail names the field at fault and never quotes a value. O(length).
 
     >>> label = decode_feedback(
     ...     b'{"schema_version":1,"feedback_id":"f1","trace_id":"0af7651916cd43dd8448eb211c80319c","score":"helpful",'
@@ -112,15 +104,15 @@ def decode_feedback(payload: bytes | None) -> Feedback:
     >>> label.value, label.delay_seconds
     (1.0, 7200.0)
     """
-    body = _json_object(payload)
+    body = json_object(payload)
     if body.get("schema_version") != SCHEMA_VERSION:
-        _refuse(Reason.BAD_VALUE, f"schema_version is not {SCHEMA_VERSION}")
+        refuse(Reason.BAD_VALUE, f"schema_version is not {SCHEMA_VERSION}")
     trace_id, fingerprint = _optional_text(body, "trace_id"), _optional_text(body, "fingerprint")
     if (trace_id is None) == (fingerprint is None):
-        _refuse(Reason.BAD_ID, "exactly one of trace_id and fingerprint must be there")
-    label_ms, event_ms = _instant(body, "label_time"), _instant(body, "event_time")
+        refuse(Reason.BAD_ID, "exactly one of trace_id and fingerprint must be there")
+    label_ms, event_ms = instant_field(body, "label_time"), instant_field(body, "event_time")
     if label_ms < event_ms - MAX_CLOCK_SKEW_SECONDS * 1000:
-        _refuse(Reason.CLOCK_SKEW, f"label_time is more than {MAX_CLOCK_SKEW_SECONDS:g} s before event_time")
+        refuse(Reason.CLOCK_SKEW, f"label_time is more than {MAX_CLOCK_SKEW_SECONDS:g} s before event_time")
     return Feedback(
         feedback_id=_text(body, "feedback_id"),
         score=_text(body, "score"),
@@ -136,27 +128,8 @@ def decode_feedback(payload: bytes | None) -> Feedback:
     )
 
 
-def _refuse(reason: Reason, detail: str) -> NoReturn:
-    raise UnreadableFeedbackError(reason, detail)
-
-
-def _json_object(payload: bytes | None) -> Mapping[str, Any]:
-    if not payload:
-        _refuse(Reason.NO_VALUE, "the message is empty")
-    try:
-        body = loads_strictly(payload)
-    except (ValueError, RecursionError):
-        _refuse(Reason.MALFORMED_JSON, "the message is not JSON")
-    if not isinstance(body, dict):
-        _refuse(Reason.MALFORMED_JSON, "the message is not a JSON object")
-    return body
-
-
 def _text(body: Mapping[str, Any], name: str) -> str:
-    found = body.get(name)
-    if not isinstance(found, str) or not found:
-        _refuse(Reason.BAD_ID if name.endswith("_id") else Reason.BAD_VALUE, f"{name} is not a text")
-    return found
+    return text_field(body, name, reason=Reason.BAD_ID if name.endswith("_id") else Reason.BAD_VALUE)
 
 
 def _optional_text(body: Mapping[str, Any], name: str) -> str | None:
@@ -166,37 +139,30 @@ def _optional_text(body: Mapping[str, Any], name: str) -> str | None:
 def _note(body: Mapping[str, Any]) -> str | None:
     note = _optional_text(body, "note")
     if note is not None and len(note) > MAX_NOTE_CHARACTERS:
-        _refuse(Reason.BAD_VALUE, f"note is longer than {MAX_NOTE_CHARACTERS} characters")
+        refuse(Reason.BAD_VALUE, f"note is longer than {MAX_NOTE_CHARACTERS} characters")
     return note
 
 
 def _value(body: Mapping[str, Any]) -> float:
     """The number under `value`, or the number of the class under `label`."""
     if (body.get("value") is None) == (body.get("label") is None):
-        _refuse(Reason.BAD_VALUE, "exactly one of value and label must be there")
+        refuse(Reason.BAD_VALUE, "exactly one of value and label must be there")
     if body.get("label") is None:
         return _share(body, "value")
     if body["label"] not in tuple(Label):
-        _refuse(Reason.BAD_VALUE, f"label is not one of {', '.join(Label)}")
+        refuse(Reason.BAD_VALUE, f"label is not one of {', '.join(Label)}")
     return Label(body["label"]).as_value
 
 
 def _share(body: Mapping[str, Any], name: str) -> float:
     found = body.get(name)
     if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found) or not 0 <= found <= 1:
-        _refuse(Reason.BAD_VALUE, f"{name} is not a number from 0 to 1")
+        refuse(Reason.BAD_VALUE, f"{name} is not a number from 0 to 1")
     return float(found)
-
-
-def _instant(body: Mapping[str, Any], name: str) -> int:
-    try:
-        return epoch_ms(body.get(name))  # type: ignore[arg-type]  # what is no text raises TypeError
-    except (TypeError, ValueError, OverflowError):
-        _refuse(Reason.BAD_TIME, f"{name} is not an RFC 3339 time with a zone")
 
 
 def _labels(body: Mapping[str, Any]) -> dict[str, str]:
     found = body.get("series")
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        _refuse(Reason.BAD_VALUE, "series is not a mapping of texts")
+        refuse(Reason.BAD_VALUE, "series is not a mapping of texts")
     return dict(sorted(found.items()))

@@ -105,7 +105,7 @@ class FiringAlerts:
         return [alert.to_body() for alert in self]
 
     def restore(self, bodies: Sequence[dict[str, object]]) -> None:
-        """Take what `encode` gave. Raises UnreadableAlertError, or AttributeError for what is no mapping."""
+        """Take what `encode` gave. Raises UnreadableRecordError, or AttributeError for what is no mapping."""
         for body in bodies:
             self.take(transition_of(body), 0)
 

@@ -29,8 +29,9 @@ from infra.delivery.firing import VERSION, FiringAlerts, encoded_state
 from infra.delivery.http_post import Answer, Outcome
 from infra.delivery.post import post_alerts, post_incident
 from infra.delivery.targets import ALERTMANAGER, OF_INCIDENTS, DeliveryPolicy, Target
-from infra.delivery.transition import Transition, UnreadableAlertError, decode_notification_id, decode_transition
+from infra.delivery.transition import Transition, decode_notification_id, decode_transition
 from schemas.dead_letters import Reason
+from schemas.record_fields import UnreadableRecordError
 
 POLL_SECONDS = 0.5
 SAVE_SECONDS = 30.0
@@ -129,12 +130,12 @@ class Forwarder:
                 self._wait(self.policy.back_off.delay_seconds(failures, self._draw))
         is_same = (kept.get("topic"), kept.get("cluster_id")) == (self.topic.topic, self.topic.cluster_id)
         if is_same and all(offset >= 0 for offset in begin.known.values()):
-            with contextlib.suppress(UnreadableAlertError, AttributeError, TypeError):
+            with contextlib.suppress(UnreadableRecordError, AttributeError, TypeError):
                 self.firing.restore(kept["firing"])
         elif kept:
             begin = self.topic.begin({})
         for message in self.topic.history(begin) if self.target.of != OF_INCIDENTS else ():
-            with contextlib.suppress(UnreadableAlertError):
+            with contextlib.suppress(UnreadableRecordError):
                 self.firing.take(decode_transition(message.value()), 0)
         self._offsets = {p: max(begin.known[p], offset) for p, offset in begin.deliver.items()}
         self.firing.all_due()
@@ -176,7 +177,7 @@ class Forwarder:
         for message in messages:
             try:
                 transition = decode_transition(message.value())
-            except UnreadableAlertError as error:
+            except UnreadableRecordError as error:
                 self._bury(message, error.reason, error.detail)
                 self.figures.unreadable += 1
             else:
@@ -239,7 +240,7 @@ class Forwarder:
             body = message.value()
             try:
                 name = decode_notification_id(body)
-            except UnreadableAlertError as error:
+            except UnreadableRecordError as error:
                 self._bury(message, error.reason, error.detail)
                 self.figures.unreadable += 1
             else:

@@ -2,24 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 from schemas.dead_letters import Reason
-from schemas.strict_json import loads_strictly
-from schemas.times import epoch_ms, rfc3339
+from schemas.record_fields import instant_field, json_object, refuse, text_field
+from schemas.times import rfc3339
 from udfs.alerts.fingerprint import fingerprint
 
 FIRING, RESOLVED = "firing", "resolved"
 PENDING, SUPPRESSED = "pending", "suppressed"
 STATES = (FIRING, RESOLVED, PENDING, SUPPRESSED)
-
-
-class UnreadableAlertError(ValueError):
-    """A message of topic `alerts` that is no alert: carries the dead letter's reason and detail."""
-
-    def __init__(self, reason: Reason, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail = reason, detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,83 +51,53 @@ class Transition:
 def decode_transition(payload: bytes | None) -> Transition:
     """Read one Kafka value of topic `alerts`; fields it does not need are ignored.
 
-    Raises UnreadableAlertError, whose detail names the field at fault and never quotes a value. O(length).
+    Raises UnreadableRecordError, whose detail names the field at fault and never quotes a value. O(length).
 
     >>> decode_transition(b'{"alert_id":"a1","state":"firing","labels":{"alertname":"A"},"annotations":{},'
     ...     b'"startsAt":"2026-01-31T12:00:00Z","endsAt":"2026-01-31T12:04:00Z","updatedAt":"2026-01-31T12:00:00Z",'
     ...     b'"generatorURL":"urn:x"}').fingerprint
     'd2c6efc389df0927'
     """
-    return transition_of(_json_object(payload))
+    return transition_of(json_object(payload))
 
 
 def decode_notification_id(payload: bytes | None) -> str:
-    """Return what names a record of topic `incidents`. Raises UnreadableAlertError where it is no notification.
+    """Return what names a record of topic `incidents`. Raises UnreadableRecordError where it is no notification.
 
     >>> decode_notification_id(b'{"notification_id":"n1","version":"4","alerts":[]}')
     'n1'
     """
-    body = _json_object(payload)
+    body = json_object(payload)
     if not isinstance(body.get("alerts"), list):
-        _refuse(Reason.BAD_VALUE, "alerts is not a list")
-    return _text(body, "notification_id")
+        refuse(Reason.BAD_VALUE, "alerts is not a list")
+    return text_field(body, "notification_id")
 
 
 def transition_of(body: Mapping[str, Any]) -> Transition:
-    """Read the fields of a parsed record. Raises UnreadableAlertError."""
+    """Read the fields of a parsed record. Raises UnreadableRecordError."""
     if body.get("state") not in STATES:
-        _refuse(Reason.BAD_VALUE, f"state is not one of {', '.join(STATES)}")
+        refuse(Reason.BAD_VALUE, f"state is not one of {', '.join(STATES)}")
     labels = _texts(body, "labels")
     if not any(labels.values()):
-        _refuse(Reason.BAD_VALUE, "labels are all empty")
+        refuse(Reason.BAD_VALUE, "labels are all empty")
     return Transition(
-        alert_id=_text(body, "alert_id"),
+        alert_id=text_field(body, "alert_id"),
         state=str(body["state"]),
         labels=labels,
         annotations=_texts(body, "annotations"),
-        starts_at_ms=_instant(body, "startsAt"),
-        ends_at_ms=_instant(body, "endsAt"),
-        updated_at_ms=_instant(body, "updatedAt"),
-        generator_url=_text(body, "generatorURL"),
+        starts_at_ms=instant_field(body, "startsAt"),
+        ends_at_ms=instant_field(body, "endsAt"),
+        updated_at_ms=instant_field(body, "updatedAt"),
+        generator_url=text_field(body, "generatorURL"),
     )
-
-
-def _refuse(reason: Reason, detail: str) -> NoReturn:
-    raise UnreadableAlertError(reason, detail)
-
-
-def _json_object(payload: bytes | None) -> dict[str, Any]:
-    if not payload:
-        _refuse(Reason.NO_VALUE, "the message is empty")
-    try:
-        body = loads_strictly(payload)
-    except (ValueError, RecursionError):
-        _refuse(Reason.MALFORMED_JSON, "the message is not JSON")
-    if not isinstance(body, dict):
-        _refuse(Reason.MALFORMED_JSON, "the message is not a JSON object")
-    return body
-
-
-def _text(body: Mapping[str, Any], name: str) -> str:
-    found = body.get(name)
-    if not isinstance(found, str) or not found:
-        _refuse(Reason.BAD_VALUE, f"{name} is not a text")
-    return found
 
 
 def _texts(body: Mapping[str, Any], name: str) -> dict[str, str]:
     found = body.get(name)
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        _refuse(Reason.BAD_VALUE, f"{name} is not a mapping of texts")
+        refuse(Reason.BAD_VALUE, f"{name} is not a mapping of texts")
     try:
         fingerprint(found)
     except UnicodeEncodeError:
-        _refuse(Reason.BAD_VALUE, f"{name} hold a text that is no Unicode")
+        refuse(Reason.BAD_VALUE, f"{name} hold a text that is no Unicode")
     return dict(sorted(found.items()))
-
-
-def _instant(body: Mapping[str, Any], name: str) -> int:
-    try:
-        return epoch_ms(body.get(name))  # type: ignore[arg-type]  # what is no text raises TypeError
-    except (TypeError, ValueError, OverflowError):
-        _refuse(Reason.BAD_TIME, f"{name} is not an RFC 3339 time with a zone")

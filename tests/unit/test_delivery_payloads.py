@@ -11,12 +11,12 @@ from infra.delivery.alertmanager import alertmanager_body, postable_alert
 from infra.delivery.transition import (
     SUPPRESSED,
     Transition,
-    UnreadableAlertError,
     decode_notification_id,
     decode_transition,
 )
 from infra.delivery.webhook import delivery_id, signature, signed_headers, webhook_body
 from schemas.dead_letters import Reason
+from schemas.record_fields import UnreadableRecordError
 from schemas.times import epoch_ms
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -104,7 +104,7 @@ def changed(**changes: object) -> bytes:
     ],
 )
 def test_what_is_no_alert_says_why_and_quotes_nothing(payload: bytes | None, reason: Reason) -> None:
-    with pytest.raises(UnreadableAlertError) as caught:
+    with pytest.raises(UnreadableRecordError) as caught:
         decode_transition(payload)
     assert caught.value.reason in (reason, Reason.MALFORMED_JSON)
     assert "oncall" not in caught.value.detail
@@ -112,7 +112,7 @@ def test_what_is_no_alert_says_why_and_quotes_nothing(payload: bytes | None, rea
 
 @pytest.mark.parametrize("payload", [None, b"{", b"[]", b"{}", b'{"alerts":[]}', b'{"notification_id":"n","alerts":1}'])
 def test_what_is_no_notification_says_so(payload: bytes | None) -> None:
-    with pytest.raises(UnreadableAlertError):
+    with pytest.raises(UnreadableRecordError):
         decode_notification_id(payload)
 
 

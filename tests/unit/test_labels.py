@@ -7,7 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from infra.labels import FiredAlert, Word, alert_label, newest_firing
-from schemas.feedback import MAX_NOTE_CHARACTERS, UnreadableFeedbackError, decode_feedback
+from schemas.feedback import MAX_NOTE_CHARACTERS, decode_feedback
+from schemas.record_fields import UnreadableRecordError
 
 SCHEMA = Draft202012Validator(orjson.loads(files("schemas").joinpath("feedback.schema.json").read_bytes()))
 START_MS = 1_700_000_000_000
@@ -47,7 +48,7 @@ def test_a_note_is_bounded_and_stands_only_where_there_is_one() -> None:
     longest = alert_label(FIRED, Word.TRUE_ALARM, at_ms=START_MS, note="x" * MAX_NOTE_CHARACTERS)
     assert decode_feedback(longest.to_json()) == longest
     too_long = alert_label(FIRED, Word.TRUE_ALARM, at_ms=START_MS, note="x" * (MAX_NOTE_CHARACTERS + 1))
-    with pytest.raises(UnreadableFeedbackError, match="note is longer"):
+    with pytest.raises(UnreadableRecordError, match="note is longer"):
         decode_feedback(too_long.to_json())
     assert not SCHEMA.is_valid(orjson.loads(too_long.to_json()))
 

@@ -12,7 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from schemas.dead_letters import Reason
-from schemas.feedback import Feedback, UnreadableFeedbackError, decode_feedback
+from schemas.feedback import Feedback, decode_feedback
+from schemas.record_fields import UnreadableRecordError
 from schemas.verdicts import Verdict, VerdictKind
 from tests.signal_verdicts import DAY_MS, EPOCH_MS, HOUR_MS
 from udfs.judging.frame import Frame
@@ -97,7 +98,7 @@ def test_a_field_not_known_here_is_left_alone() -> None:
     ],
 )
 def test_a_bad_field_is_named_and_never_quoted(change: dict[str, Any], reason: Reason) -> None:
-    with pytest.raises(UnreadableFeedbackError) as caught:
+    with pytest.raises(UnreadableRecordError) as caught:
         decode_feedback(orjson.dumps(BODY | change))
     assert caught.value.reason is reason
     assert (
@@ -121,7 +122,7 @@ def test_a_bad_field_is_named_and_never_quoted(change: dict[str, Any], reason: R
     ],
 )
 def test_what_is_no_label_is_refused(payload: bytes | None, reason: Reason) -> None:
-    with pytest.raises(UnreadableFeedbackError) as caught:
+    with pytest.raises(UnreadableRecordError) as caught:
         decode_feedback(payload)
     assert caught.value.reason is reason
 

@@ -7,7 +7,8 @@ from pyflink.common import Row, Types
 from pyflink.datastream import OutputTag, ProcessFunction
 
 from schemas.dead_letters import WHOLE_MESSAGE, Reason, dead_letter_record
-from schemas.feedback import Feedback, UnreadableFeedbackError, decode_feedback
+from schemas.feedback import Feedback, decode_feedback
+from schemas.record_fields import UnreadableRecordError
 from udfs.signals.feedback import FeedbackScore
 
 # Verdicts and labels go one way together: of each row one of the two is there, and a label's key with it.
@@ -37,7 +38,7 @@ class TakeFeedback(ProcessFunction):
         """One label."""
         try:
             label = self._label(row)
-        except UnreadableFeedbackError as error:
+        except UnreadableRecordError as error:
             yield DEAD_LETTERS, Row(row[1], self._dead_letter(row, error))
             return
         text = label.to_json().decode()
@@ -50,10 +51,10 @@ class TakeFeedback(ProcessFunction):
         label = decode_feedback(row[0])
         if label.label_time_ms > row[4].to_epoch_milli() + self._max_skew_seconds * 1000:
             detail = f"label_time is more than {self._max_skew_seconds:g} s after the Kafka timestamp"
-            raise UnreadableFeedbackError(Reason.CLOCK_SKEW, detail)
+            raise UnreadableRecordError(Reason.CLOCK_SKEW, detail)
         return label
 
-    def _dead_letter(self, row: Row, error: UnreadableFeedbackError) -> bytes:
+    def _dead_letter(self, row: Row, error: UnreadableRecordError) -> bytes:
         return dead_letter_record(
             reason=error.reason,
             detail=error.detail,
