@@ -77,10 +77,10 @@ def test_what_every_verdict_keeps(contents) -> None:
         assert all(figure is None for figure in figures) or (verdict.status == "ok" and None not in figures)
     judged = [verdict for verdict in only("traffic_split", verdicts) if verdict.status == "ok"]
     for epoch in {verdict.evidence["epoch"] for verdict in judged}:
-        p_values = [verdict.p_value for verdict in judged if verdict.evidence["epoch"] == epoch]
-        n_since = [verdict.evidence["n_since_epoch"] for verdict in judged if verdict.evidence["epoch"] == epoch]
-        for (p, n), (next_p, next_n) in pairwise(zip(p_values, n_since, strict=True)):
-            assert next_p <= p or next_n < n  # unless the epoch was forgotten in between
+        of_epoch = [verdict for verdict in judged if verdict.evidence["epoch"] == epoch]
+        for before, after in pairwise(of_epoch):
+            is_anew = after.evidence["n_since_epoch"] == after.n_window  # the epoch was forgotten in between
+            assert after.p_value <= before.p_value or is_anew
         assert all(verdict.drifted is False or verdict.effect > PLAN.tolerance for verdict in judged)
 
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -41,6 +41,7 @@ def test_the_share_that_is_chosen_is_the_rate(rate: float) -> None:
 
 
 @given(RATES, st.text("0123456789abcdef", min_size=32, max_size=32))
+@example(math.nextafter(1, 0), "0" * 32)  # closer to 1 than any 13 digits
 @settings(max_examples=100)
 def test_texts_compare_as_numbers_do(rate: float, trace_id: str) -> None:
     threshold = threshold_digits(rate)

@@ -41,4 +41,5 @@ def threshold_digits(rate: float) -> str | None:
     """
     if not 0 <= rate <= 1:
         raise ValueError(f"a share is from 0 to 1, not {rate}")
-    return None if rate == 1 else f"{math.ceil(rate * _SCALE):0{HASH_DIGITS}x}"
+    first_above = math.ceil(rate * _SCALE)
+    return None if first_above >= _SCALE else f"{first_above:0{HASH_DIGITS}x}"
