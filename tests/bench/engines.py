@@ -1,5 +1,7 @@
 """A broker and a Flink cluster of the bench's own, on free ports, gone when it ends."""
 
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +40,8 @@ class Engines:
 
 @contextmanager
 def engines(slots: int = 4) -> Iterator[Engines]:
-    """Start both, and stop both whatever happens."""
+    """Start both, and stop both whatever happens; SIGTERM, which `timeout` sends, ends the bench in the same way."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     broker_port, controller_port, rest_port, rpc_port = free_ports(4)
     with tempfile.TemporaryDirectory(prefix="slacktide-bench-") as name:
         folder = Path(name)
