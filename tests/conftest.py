@@ -18,12 +18,13 @@ settings.load_profile("slacktide")
 SASL_USERNAME, SASL_PASSWORD = "tester", "only-for-tests"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `-n 2`, keep all tests that start engines on one worker: they share them; the other takes the rest."""
-    for item in items:
-        if item.get_closest_marker("engine") or item.get_closest_marker("end_to_end"):
-            item.add_marker(pytest.mark.xdist_group("engines"))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """With `-n 2`, keep all tests that start engines on one worker: they share them; the other takes the rest.
+
+    Here, not when all are collected: xdist looks for the groups first thing then.
+    """
+    if item.get_closest_marker("engine") or item.get_closest_marker("end_to_end"):
+        item.add_marker(pytest.mark.xdist_group("engines"))
 
 
 @pytest.fixture(scope="session")
