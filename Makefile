@@ -23,10 +23,10 @@ run: setup ## Bring it all up, replay a trace with a drift, show what was found 
 	@$(BIN)/python -m infra.demo
 
 test: check ## Check the code and run the tests, on real engines (under 25 minutes)
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(TESTS)
+	@$(BIN)/python -m pytest -n 2 -m "not slow" $(TESTS)
 
 test-all: check ## The same with the slow ones, which repeat on further engines what others show
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+	@$(BIN)/python -m pytest -n 2 $(TESTS)
 
 check: setup ## Lint, formatting, types, and the direction of imports
 	@$(BIN)/ruff check .

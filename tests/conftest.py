@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from infra.broker import Broker, BrokerSettings
 from infra.flink_cluster import FlinkCluster, FlinkSettings
@@ -18,13 +19,20 @@ settings.load_profile("slacktide")
 SASL_USERNAME, SASL_PASSWORD = "tester", "only-for-tests"
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """With `-n 2`, keep all tests that start engines on one worker: they share them; the other takes the rest.
+class EnginesOnOneWorker(LoadScopeScheduling):
+    """Gives all tests that start engines to one worker, since they share them, and the other files to whoever is free.
 
-    Here, not when all are collected: xdist looks for the groups first thing then.
+    xdist's own groups (`--dist loadgroup`) have no effect under pytest 9.2, whose node ids a plugin can't change.
     """
-    if item.get_closest_marker("engine") or item.get_closest_marker("end_to_end"):
-        item.add_marker(pytest.mark.xdist_group("engines"))
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", maxsplit=1)[0]
+        return "engines" if file.startswith(("tests/engine/", "tests/end_to_end/")) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    """What `-n 2` distributes by."""
+    return EnginesOnOneWorker(config, log)
 
 
 @pytest.fixture(scope="session")
