@@ -57,7 +57,8 @@ def _reason(alert: dict[str, Any]) -> str:
     if suppression := alert.get("suppression"):
         return printable(f"{suppression['reason']}: {suppression['detail']}")
     causes = (alert.get("root_cause") or {}).get("causes") or []
-    return printable(f"cause: {causes[0]['name']} ({figure(causes[0]['score'])})") if causes else ""
+    is_likely = "root_cause" in (alert.get("annotations") or {})  # the job's word for what is likely enough to be named
+    return printable(f"cause: {causes[0]['name']} ({figure(causes[0]['score'])})") if causes and is_likely else ""
 
 
 def printable(text: str) -> str:

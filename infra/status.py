@@ -20,18 +20,23 @@ from jobs.kafka_client import KafkaClient
 from schemas.books import ingest_balance, metric_balance
 
 MIB = 1024 * 1024
+TASKMANAGER = "taskmanager"
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """One service with its workers. `pid` is None while it is down."""
+    """One service with its workers. `pid` is None while it is down.
+
+    `worker_memory_mb` is what the Python workers of jobs take of `memory_mb`.
+    """
 
     name: str
     pid: int | None
     processes: int
     memory_mb: int
     restarts: int
+    worker_memory_mb: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,11 @@ class StackStatus:
         return sum(process.memory_mb for process in self.processes)
 
     @property
+    def worker_memory_mb(self) -> int:
+        """What the Python workers of jobs take of it: it comes and goes with the jobs."""
+        return sum(process.worker_memory_mb for process in self.processes)
+
+    @property
     def ingest_balance(self) -> int | None:
         """Spans in less all that came of them: 0 when the books balance; None where ingest has not counted yet."""
         return ingest_balance(self.books["ingest"]) if "ingest" in self.books else None
@@ -65,7 +75,7 @@ class StackStatus:
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data."""
         balances = {"ingest_balance": self.ingest_balance, "metric_balance": self.metric_balance}
-        sums = {"memory_mb": self.memory_mb} | balances
+        sums = {"memory_mb": self.memory_mb, "worker_memory_mb": self.worker_memory_mb} | balances
         return asdict(self) | sums
 
 
@@ -113,10 +123,15 @@ def _process_statuses(stack: Stack) -> list[ProcessStatus]:
     for service in [*load_services(stack.run), stack.supervisor]:
         main = service.process()
         family = service.family()
-        memory_mb = round(memory_bytes(family) / MIB)
+        workers = [process for process in family if process != main] if service.name == TASKMANAGER else []
         found.append(
             ProcessStatus(
-                service.name, main.pid if main else None, len(family), memory_mb, restarts.get(service.name, 0)
+                name=service.name,
+                pid=main.pid if main else None,
+                processes=len(family),
+                memory_mb=round(memory_bytes(family) / MIB),
+                restarts=restarts.get(service.name, 0),
+                worker_memory_mb=round(memory_bytes(workers) / MIB),
             )
         )
     return found

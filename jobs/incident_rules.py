@@ -115,6 +115,7 @@ def _causes(place: Place, body: Any, over: CausePolicy) -> CausePolicy:
         "kind_weights": (_kind_weights, dict(over.kind_weights)),
         "max_causes": (at_least_one, over.max_causes),
         "min_score": (zero_up_to_1, over.min_score),
+        "named_from": (zero_up_to_1, over.named_from),
     }
     found = fields_of(place, body, fields)
     signals = found.pop("signals")

@@ -64,6 +64,13 @@ def _parsed(place: Place, load: Callable[[str], Any]) -> Any:
         place.refuse(f"can't be read ({error.strerror})", "Give the path of a YAML file that exists")
     except UnicodeDecodeError:
         place.refuse("is not UTF-8", "Save it as UTF-8")
+    except yaml.composer.ComposerError as error:
+        mark = error.problem_mark
+        line = f"line {mark.line + 1}" if mark and error.problem else ""
+        if error.problem != "but found another document":
+            place.field(line).refuse(f"is not YAML: {error.problem}", "Mend that line")
+        remedy = "Give a file of one document; one of service levels is checked by `slacktide slo check`"
+        place.field(line).refuse("begins a second YAML document", remedy)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}" if mark else ""
@@ -102,7 +109,7 @@ def fields_of(place: Place, body: object, fields: Mapping[str, tuple[Check, Any]
     for name, (check, default) in fields.items():
         value = body.get(name)
         if value is None and default is REQUIRED:
-            place.field(name).refuse("is missing", "Every monitor needs it" if place.path else "Add it")
+            place.field(name).refuse("is missing", "Add it: there is no default")
         try:
             values[name] = check(default if value is None else value)
         except WrongValueError as wrong:

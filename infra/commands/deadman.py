@@ -103,6 +103,7 @@ def _once(dead_man: DeadMan) -> None:
     for alarm in dead_man.firing:
         click.echo(f"{alarm.name}: {alarm.detail}")
     if not is_told:
+        click.echo("Nobody took it: start what --alertmanager, --webhook or --targets name, or name others.", err=True)
         sys.exit(NOT_TOLD_STATUS)
     sys.exit(FIRING_STATUS if dead_man.firing else 0)
 

@@ -91,6 +91,9 @@ def add(
         raise click.UsageError("It would end before it starts.")
     _write(load_kafka_client(bootstrap_servers, kafka_config), topic_prefix, silence)
     click.echo(silence.silence_id)
+    # Incidents live in event time (docs/incidents.md): what lies behind in it is not silenced yet.
+    told = "It counts in event time: it holds once requests of its period come, not for alerts of an older replay."
+    click.echo(told, err=True)
 
 
 @command.command(name="list", epilog="\b\nExample:\n  slacktide silence list --all")

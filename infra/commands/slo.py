@@ -11,6 +11,7 @@ from rich.table import Table
 from infra.commands.alerts import Since
 from infra.commands.kafka_options import kafka_options
 from infra.commands.whole_table import print_whole
+from infra.errors import StackError
 
 EXAMPLES = """
 \b
@@ -51,6 +52,8 @@ def command(ctx: click.Context, /, *, name: str | None, as_json: bool, **where: 
             click.echo(json_line(history))
     elif histories:
         print_whole(table_of(histories))
+    elif name:
+        raise StackError(f"there is no verdict on a service level called {name}", "`slacktide slo` lists them")
     else:
         click.echo("There is no verdict on a service level yet. `slacktide submit slo --slos FILE` starts the job.")
 

@@ -66,8 +66,13 @@ def _show(stack: Stack, status: StackStatus, console: Console) -> None:
 
 
 def _process_table(status: StackStatus) -> Table:
-    over = status.memory_mb > status.memory_limit_mb
-    total = f"{status.memory_mb} of at most {status.memory_limit_mb} MB"
+    own_mb = status.memory_mb - status.worker_memory_mb
+    over = own_mb > status.memory_limit_mb
+    total = f"{own_mb} of at most {status.memory_limit_mb} MB"
+    if over:
+        total += ", too much"
+    if status.worker_memory_mb:
+        total += f"; {status.worker_memory_mb} MB more for the Python workers of jobs"
     table = Table(
         "process", "id", "with workers", "memory", "came back", title=f"Memory: {total}", title_justify="left"
     )

@@ -128,7 +128,7 @@ class DeadMan:
             answer = post_alerts(target, self.delivery.policy, alerts[first : first + size], at_ms)
             if answer.outcome is not Outcome.TAKEN:
                 self.failed_posts[target.name] = self.failed_posts.get(target.name, 0) + 1
-                log.error("%s takes no alerts: %s", target.name, answer.detail)
+                log.error("%s (%s) takes no alerts: %s", target.name, target.shown_url, answer.detail)
                 return False
         return True
 

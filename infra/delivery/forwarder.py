@@ -270,7 +270,8 @@ class Forwarder:
             self.figures.failed_posts += 1
             if failures == 1:
                 self.figures.waiting_since_ms = at_ms
-                log.warning("%s takes no alerts: %s; trying again until it does", self.target.name, answer.detail)
+                shown = f"{self.target.name} ({self.target.shown_url})"
+                log.warning("%s takes no alerts: %s; trying again until it does", shown, answer.detail)
             wait_seconds = self.policy.back_off.delay_seconds(failures, self._draw)
             asked_seconds = min(answer.retry_after_seconds or 0.0, self.policy.longest_wait_seconds)
             self._wait(max(wait_seconds, asked_seconds))

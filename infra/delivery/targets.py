@@ -50,6 +50,16 @@ class Target:
     ca_file: str | None = None
     of: str = OF_ALERTS
 
+    @property
+    def shown_url(self) -> str:
+        """Scheme, host and port: a webhook's path may be its secret.
+
+        >>> Target("hook", "webhook", "https://user:pass@hooks.example:8443/T0/secret").shown_url
+        'https://hooks.example:8443'
+        """
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPolicy:

@@ -39,7 +39,11 @@ def test_it_says_why_an_alert_is_kept_from_people_and_what_may_cause_it() -> Non
     assert "SUPPRESSED  warning" in shown
     assert "change: deploy v2 of assistant" in shown
     causes = [{"rank": 1, "kind": "signal", "name": "prompt_entropy", "score": 0.62, "evidence": {}}]
-    assert "cause: prompt_entropy (0.62)" in alert_line(changed(root_cause={"causes": causes}))
+    likely = changed(root_cause={"causes": causes}, annotations={"root_cause": "Likeliest causes: prompt_entropy 0.62"})
+    assert "cause: prompt_entropy (0.62)" in alert_line(likely)
+    assert "cause" not in alert_line(
+        changed(root_cause={"causes": causes})
+    )  # ranked, but not likely enough to be named
     assert "cause" not in alert_line(changed(root_cause={"causes": []}))
 
 

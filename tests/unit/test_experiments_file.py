@@ -88,7 +88,7 @@ def test_what_a_verdict_depends_on_changes_its_id_and_nothing_else(tmp_path: Pat
         ({"no_data_windows": 1.5}, "no_data_windows", "no whole number above 0", "from 1"),
         ({"tolerence": 0.1}, "tolerence", "is not a known field", "Did you mean tolerance?"),
         ({"name": ""}, "name", "is no text", "Write a name"),
-        ({"arms": None}, "arms", "is missing", "needs it"),
+        ({"arms": None}, "arms", "is missing", "no default"),
         ({"model_card": "none.json"}, "model_card", "none.json", ""),
     ],
 )

@@ -112,7 +112,7 @@ def test_the_committed_changes_explain_what_they_say() -> None:
         ("incidents: []", "incidents", "name: value"),
         ("inhibition: {source: a}", "inhibition", "a line"),
         ("inhibition: [{source: ['severity=page'], target: []}]", "inhibition[0].target", "at least one"),
-        ("inhibition: [{source: ['severity=page'], target: ['a=b']}]", "inhibition[0].equal", "needs it"),
+        ("inhibition: [{source: ['severity=page'], target: ['a=b']}]", "inhibition[0].equal", "no default"),
         ("inhibition: [{source: ['severity'], target: ['a=b'], equal: [a]}]", "inhibition[0].source", "name=value"),
         ("inhibition: [{source: ['a=~('], target: ['a=b'], equal: [a]}]", "inhibition[0].source", "name=value"),
         ("deduplication: [{fingerprint_fields: []}]", "deduplication[0].fingerprint_fields", "at least one"),
@@ -124,7 +124,7 @@ def test_the_committed_changes_explain_what_they_say() -> None:
         ("root_cause: {half_life: 3}", "root_cause.half_life", "mean half_life_seconds"),
         ("root_cause: {dependency_decay: 1}", "root_cause.dependency_decay", "above 0"),
         ("root_cause: {kind_weights: {deploi: 1}}", "root_cause.kind_weights", "mean deploy"),
-        ("root_cause: {signals: [{field: a}]}", "root_cause.signals[0].normalisation", "needs it"),
+        ("root_cause: {signals: [{field: a}]}", "root_cause.signals[0].normalisation", "no default"),
         ("root_cause: {signals: perplexity}", "root_cause.signals", "a line"),
     ],
 )

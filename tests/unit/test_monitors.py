@@ -69,7 +69,7 @@ PSI = {"test": "psi", "field": "input_tokens", "threshold": 0.25}
 LIMIT = {"test": "limit", "field": "input_tokens", "figure": "mean"}
 EMBEDDING = {"test": "embedding", "field": "prompt_embedding", "reference": "nowhere.json"}
 WRONG_MONITORS = [
-    ({"name": None}, "monitors[0].name", "is missing", "Every monitor needs it"),
+    ({"name": None}, "monitors[0].name", "is missing", "Add it: there is no default"),
     ({"name": ""}, "monitors[0].name", "'' is no text", "Write a name"),
     ({"features": ["inptu_tokens"]}, "monitors[0].features[0]", "is no field", "Did you mean input_tokens?"),
     ({"features": ["model"]}, "monitors[0].features[0]", "has no model", "slacktide reference build"),
@@ -99,7 +99,7 @@ WRONG_MONITORS = [
     ({"findings": [{"range": {"max_shar": 1}}]}, "monitors[0].findings.0.range.max_shar", "not a known", "max_share"),
     ({"tests": ["psi"]}, "monitors[0].tests[0].test", "is no test", "Did you mean psi?"),
     ({"tests": [{"test": "psy"}]}, "monitors[0].tests[0].test", "is no test", "Did you mean psi?"),
-    ({"tests": [{"test": "psi"}]}, "monitors[0].tests[0].field", "is missing", "Every monitor needs it"),
+    ({"tests": [{"test": "psi"}]}, "monitors[0].tests[0].field", "is missing", "Add it: there is no default"),
     ({"tests": [PSI | {"field": "modl"}]}, "monitors[0].tests[0].field", "is no field", "Did you mean model?"),
     ({"tests": [LIMIT]}, "monitors[0].tests[0]", "needs one of below", "below: 0.85"),
     ({"tests": [LIMIT | {"below": 1, "above": 2}]}, "monitors[0].tests[0]", "needs one of below", "below: 0.85"),

@@ -48,8 +48,8 @@ def _figures(window: EvidenceWindow) -> str:
     return f"statistic {statistic}{p_value}, n {window.n_window}"
 
 
-def cause_line(found: RootCause) -> str:
-    """Return the ranking in one line: the first three causes with their scores, and the confidence.
+def cause_line(found: RootCause, named_from: float = 0.0) -> str:
+    """Return the ranking in one line: the first three causes from a score on, and the confidence; "" without any.
 
     >>> from schemas.status import Status
     >>> from udfs.alerts.root_cause import Cause
@@ -57,7 +57,10 @@ def cause_line(found: RootCause) -> str:
     >>> cause_line(RootCause(Status.OK, 0.84, 1.0, (cause,)))
     'Likeliest causes: prompt_entropy 0.93; confidence 0.84 over 100 % of the weights.'
     """
-    named = ", ".join(f"{_cause_name(cause)} {cause.score:.2f}" for cause in found.causes[:3])
+    likely = [cause for cause in found.causes[:3] if cause.score >= named_from]
+    if not likely:
+        return ""
+    named = ", ".join(f"{_cause_name(cause)} {cause.score:.2f}" for cause in likely)
     if found.confidence is None:
         return f"Likeliest causes: {named}; no signal observed."
     confidence = f"confidence {found.confidence:.2f} over {100 * found.coverage:.0f} % of the weights"

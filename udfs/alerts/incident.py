@@ -238,7 +238,8 @@ class _Run:
         root_cause, annotations = None, alert.annotations
         if found.causes:
             root_cause = found.to_dict()
-            annotations = {**annotations, "root_cause": cause_line(found)}
+            line = cause_line(found, self.policy.causes.named_from)
+            annotations = {**annotations, "root_cause": line} if line else annotations
         return replace(alert, incident_id=self._incident_id(alert), root_cause=root_cause, annotations=annotations)
 
     def _causes(self, alert: Alert) -> RootCause:

@@ -37,7 +37,8 @@ class CausePolicy:
 
     `lookback_seconds` is how old an observation or a change may be at most. A change of a service on which the alerting
     one does not depend counts `unrelated`; of `*`, as its own. `kind_weights` weigh kinds of change, 1 where not named.
-    At most `max_causes` are listed, and none with a score below `min_score`.
+    At most `max_causes` are listed, and none with a score below `min_score`. In the alert's own words only those from
+    `named_from` on are named: below it is what a quiet signal has, and naming it would accuse the innocent.
     """
 
     signals: tuple[CauseSignal, ...] = (
@@ -56,6 +57,7 @@ class CausePolicy:
     kind_weights: Mapping[str, float] = field(default_factory=dict)
     max_causes: int = 10
     min_score: float = 0.01
+    named_from: float = 0.25
 
 
 @dataclass(frozen=True, slots=True)

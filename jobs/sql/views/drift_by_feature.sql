@@ -11,4 +11,6 @@ SELECT
   max_by(window_end, statistic) AS worst_window_end,
   max_by(series, statistic) AS worst_series
 FROM verdicts
+-- A service level's statistic is what is left, a split's is a share: neither is worst where it is largest.
+WHERE coalesce(kind, 'drift') NOT IN ('slo', 'split')
 GROUP BY monitor, feature
