@@ -19,20 +19,26 @@ settings.load_profile("slacktide")
 SASL_USERNAME, SASL_PASSWORD = "tester", "only-for-tests"
 
 
-class EnginesOnOneWorker(LoadScopeScheduling):
-    """Gives all tests that start engines to one worker, since they share them, and the other files to whoever is free.
+# Engine tests that need Kafka or Spark and no Flink cluster.
+WITHOUT_FLINK = {"alerts_command", "audit_job", "broker", "forward", "reference_topic", "replay"}
+
+
+class ByEngine(LoadScopeScheduling):
+    """Gives all tests that start Flink to one worker, since they share it; then those without it to one; then files.
 
     xdist's own groups (`--dist loadgroup`) have no effect under pytest 9.2, whose node ids a plugin can't change.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.split("::", maxsplit=1)[0]
-        return "engines" if file.startswith(("tests/engine/", "tests/end_to_end/")) else file
+        file = nodeid.split("::")[0]
+        if not file.startswith(("tests/engine/", "tests/end_to_end/")):
+            return file
+        return "kafka" if Path(file).stem.removeprefix("test_") in WITHOUT_FLINK else "flink"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
     """What `-n 2` distributes by."""
-    return EnginesOnOneWorker(config, log)
+    return ByEngine(config, log)
 
 
 @pytest.fixture(scope="session")
