@@ -30,7 +30,7 @@ class ByEngine(LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.split("::")[0]
+        file = nodeid.partition("::")[0]
         if not file.startswith(("tests/engine/", "tests/end_to_end/")):
             return file
         return "kafka" if Path(file).stem.removeprefix("test_") in WITHOUT_FLINK else "flink"
