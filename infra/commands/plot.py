@@ -1,6 +1,5 @@
 """`slacktide plot`: figures of a drift series, of a service level, and of the distances between versions."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ def drift(*, series: str | None, out: Path | None, **where: Any) -> None:
     only. Verdicts and alerts are read from topics `verdicts` and `alerts`, or from a file.
     """
     from infra.plots.drift_series import SeriesBook
-    from infra.plots.figure_file import checked_figure_path
+    from infra.plots.figure_file import checked_figure_path, default_path
 
     if out is not None:
         checked_figure_path(out)
@@ -77,7 +76,7 @@ def drift(*, series: str | None, out: Path | None, **where: Any) -> None:
         _list(book)
         return
     found = book.find(series)
-    _save_drift(found, out or Path(f"drift-{re.sub(r'[^A-Za-z0-9.=_-]+', '-', found.name)[:100]}.png"))
+    _save_drift(found, out or default_path("drift", found.name))
 
 
 def _records(
@@ -133,14 +132,14 @@ def _list(book: Any) -> None:
 @kafka_options
 def slo(*, name: str, out: Path | None, **where: Any) -> None:
     """Draw the budget and the burn rates of the SLO called NAME; with several series, NAME/label=value,..."""
-    from infra.plots.figure_file import checked_figure_path, save
+    from infra.plots.figure_file import checked_figure_path, default_path, save
     from infra.plots.slo_chart import draw_slo
     from infra.service_levels.standings import SloBook
 
     if out is not None:
         checked_figure_path(out)
     history = SloBook.of(_records(**where), name).find(name)
-    path = out or Path(f"slo-{re.sub(r'[^A-Za-z0-9.=_-]+', '-', history.label)[:100]}.png")
+    path = out or default_path("slo", history.label)
     save(draw_slo(history), path)
     click.echo(path)
 

@@ -1,14 +1,17 @@
 """Writes a figure to a file, in the form that the file's name says."""
 
+import re
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from infra.errors import StackError
+from schemas.ids import content_digest
 
 FORMS = (".png", ".svg", ".pdf")
 DOTS_PER_INCH = 150
+MAX_NAME_CHARACTERS = 120
 
 
 def checked_figure_path(path: Path) -> Path:
@@ -33,3 +36,17 @@ def save(figure: Figure, path: Path) -> None:
             figure.savefig(checked_figure_path(path), dpi=DOTS_PER_INCH, metadata=metadata)
     except OSError as error:
         raise StackError(f"{path} can't be written ({error.strerror})", "Give another file to --out") from None
+
+
+def default_path(kind: str, name: str) -> Path:
+    """Return the file for a picture of `name` in the working folder: one of its own, however long the name is.
+
+    >>> default_path("slo", "availability/model=meta llama").name
+    'slo-availability-model=meta-llama.png'
+    >>> len({default_path("drift", "x" * 120 + end).name for end in "ab"})
+    2
+    """
+    plain = re.sub(r"[^A-Za-z0-9.=_-]+", "-", name)
+    if len(plain) > MAX_NAME_CHARACTERS:
+        plain = f"{plain[: MAX_NAME_CHARACTERS - 9]}-{content_digest(name.encode()).removeprefix('sha256:')[:8]}"
+    return Path(f"{kind}-{plain}.png")
