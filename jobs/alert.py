@@ -67,11 +67,14 @@ def statements(settings: JobSettings) -> list[str]:
     before still is.
     """
     whole = {"format": "raw", "scan.startup.mode": "earliest-offset"}
-    return sql_statements(
+    reading = {"verdicts": {"format": "raw"}, "changes": whole, "silences": whole}
+    sources = [
+        statement
+        for topic, how in reading.items()
+        for statement in sql_statements("raw_topic.sql", table=topic, options=source_options(settings, JOB, topic, how))
+    ]
+    return sources + sql_statements(
         "alert.sql",
-        verdicts=source_options(settings, JOB, "verdicts", {"format": "raw"}),
-        changes=source_options(settings, JOB, "changes", whole),
-        silences=source_options(settings, JOB, "silences", whole),
         incidents=sink_options(settings, JOB, "incidents", keyed_by("incident_id")),
         alerts=sink_options(settings, JOB, "alerts", keyed_by("fingerprint")),
         dead_letters=sink_options(settings, JOB, "dead_letters", keyed_by("source_topic")),

@@ -125,7 +125,8 @@ def _cut_statements(cut: Cut) -> list[str]:
 def feedback_statements(settings: JobSettings, until_now: bool = False) -> list[str]:
     """Return the table of labels. `until_now` bounds it."""
     reading = {"format": "raw"} | ({"scan.bounded.mode": "latest-offset"} if until_now else {})
-    return sql_statements("drift_feedback.sql", feedback=source_options(settings, JOB, "feedback", reading))
+    options = source_options(settings, JOB, "feedback", reading)
+    return sql_statements("raw_topic.sql", table="feedback", options=options)
 
 
 def sink_statements(settings: JobSettings, monitors: Monitors) -> list[str]:

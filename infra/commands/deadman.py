@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from infra.addresses import embedded_jobmanager
-from infra.commands.forward import SECRET_VARIABLE, stop_on_signals
+from infra.commands.forward import stop_on_signals
 from infra.commands.kafka_options import kafka_options
 from infra.commands.state_option import state_option
+from infra.commands.target_options import SECRET_VARIABLE, target_options
 from infra.deadman.dead_man import DeadMan
 from infra.deadman.look import Watched, look
 from infra.deadman.metrics import dead_man_page
@@ -45,20 +46,7 @@ Examples:
     type=click.Path(dir_okay=False, path_type=Path),
     help="YAML of limits. [default: infra/conf/deadman.yaml]",
 )
-@click.option(
-    "--targets",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="YAML of targets. [default: infra/conf/delivery.yaml]",
-)
-@click.option("--alertmanager", "alertmanagers", multiple=True, metavar="URL", help="Tell this instead; repeatable.")
-@click.option(
-    "--webhook",
-    "webhooks",
-    multiple=True,
-    metavar="URL",
-    help=f"And this; repeatable. Signed where {SECRET_VARIABLE} is set.",
-)
-@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve metrics on this port of loopback.")
+@target_options
 @click.option("--once", is_flag=True, help="Look once, tell, and exit: 1 when something fires, 3 when nobody took it.")
 def command(
     *,

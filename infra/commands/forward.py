@@ -11,6 +11,7 @@ import click
 
 from infra.commands.kafka_options import kafka_options
 from infra.commands.state_option import state_option
+from infra.commands.target_options import SECRET_VARIABLE, target_options
 from infra.delivery.alert_topic import AlertTopic, DeadLetters
 from infra.delivery.forwarder import Forwarder
 from infra.delivery.metrics import forward_page
@@ -19,7 +20,6 @@ from infra.errors import StackError
 from infra.metrics_gateway import MetricsGateway
 from jobs.kafka_client import load_kafka_client
 
-SECRET_VARIABLE = "SLACKTIDE_WEBHOOK_SECRET"
 EXAMPLES = """
 \b
 Examples:
@@ -34,20 +34,7 @@ Examples:
 @kafka_options
 @state_option
 @click.option("--topic-prefix", default="", help="Put before the topics' names.")
-@click.option(
-    "--targets",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="YAML of targets. [default: infra/conf/delivery.yaml]",
-)
-@click.option("--alertmanager", "alertmanagers", multiple=True, metavar="URL", help="Deliver here instead; repeatable.")
-@click.option(
-    "--webhook",
-    "webhooks",
-    multiple=True,
-    metavar="URL",
-    help=f"And here; repeatable. Signed where {SECRET_VARIABLE} is set.",
-)
-@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve metrics on this port of loopback.")
+@target_options
 def command(
     *,
     bootstrap_servers: str,

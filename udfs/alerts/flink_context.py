@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pyflink.common import Row, Types
 from pyflink.datastream import ProcessFunction
 
-from schemas.changes import decode_change
-from schemas.dead_letters import WHOLE_MESSAGE, dead_letter_record
+from schemas.changes import Change, decode_change
 from schemas.record_fields import UnreadableRecordError
-from schemas.silences import decode_silence
+from schemas.silences import Silence, decode_silence
 from udfs.alerts.context_store import key_of
 from udfs.alerts.flink_lifecycle import DEAD_LETTERS, JOB
+from udfs.flink_raw_rows import dead_letter_of, kafka_timestamp_ms
 
 CONTEXT_TYPE = Types.ROW_NAMED(["context_key", "payload"], [Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE())])
 
@@ -23,22 +23,14 @@ class ReadContext(ProcessFunction):
 
     def process_element(self, row: Row, ctx: ProcessFunction.Context) -> Iterator[object]:
         """One message."""
-        payload, topic, partition, offset, timestamp = row
-        timestamp_ms = timestamp.to_epoch_milli()
+        found: Silence | Change
+        payload, topic = row[0], row[1]
         try:
-            found = decode_silence(payload) if topic == self._silences_topic else decode_change(payload, timestamp_ms)
+            if topic == self._silences_topic:
+                found = decode_silence(payload)
+            else:
+                found = decode_change(payload, kafka_timestamp_ms(row))
         except UnreadableRecordError as error:
-            letter = dead_letter_record(
-                reason=error.reason,
-                detail=error.detail,
-                job=JOB,
-                topic=topic,
-                partition=partition,
-                offset=offset,
-                index=WHOLE_MESSAGE,
-                payload=payload or b"",
-                kafka_timestamp_ms=timestamp_ms,
-            )
-            yield DEAD_LETTERS, Row(topic, letter)
+            yield DEAD_LETTERS, Row(topic, dead_letter_of(row, error, JOB))
             return
         yield Row(key_of(found), found.to_json())

@@ -8,7 +8,6 @@ from pyflink.datastream import KeyedProcessFunction, OutputTag, RuntimeContext
 from pyflink.datastream.state import StateTtlConfig, ValueState, ValueStateDescriptor
 
 from schemas.alerts import Alert
-from schemas.dead_letters import WHOLE_MESSAGE, dead_letter_record
 from udfs.alerts import state as lifecycle_state
 from udfs.alerts.cause_signals import observation_of
 from udfs.alerts.labels import alert_labels
@@ -16,6 +15,7 @@ from udfs.alerts.lifecycle import rule_of, step
 from udfs.alerts.rule import AlertRules
 from udfs.alerts.scope import scope_key
 from udfs.alerts.verdict_event import UnreadableVerdictError, VerdictEvent, decode_verdict, key_of, refuse_future
+from udfs.flink_raw_rows import dead_letter_of, kafka_timestamp_ms
 from udfs.signals.follow import field_of
 
 JOB = "alert"
@@ -44,7 +44,7 @@ def scope_of(row: Row) -> str:
 
 
 class AlertLifecycle(KeyedProcessFunction):
-    """Rows of table `verdicts` (jobs/sql/alert.sql), keyed by `series_of`, to rows of `STAGED_TYPE`.
+    """Rows of table `verdicts` (jobs/sql/raw_topic.sql), keyed by `series_of`, to rows of `STAGED_TYPE`.
 
     What can't be read goes to side output `DEAD_LETTERS`. Verdicts on root-cause signals go on as observations.
 
@@ -68,7 +68,7 @@ class AlertLifecycle(KeyedProcessFunction):
         try:
             event = self._event(row)
         except UnreadableVerdictError as error:
-            yield DEAD_LETTERS, Row(row[1], _dead_letter(row, error))
+            yield DEAD_LETTERS, Row(row[1], dead_letter_of(row, error, JOB))
             return
         for alert in self._advance(event):
             scope = scope_key(alert.labels, self._rules.incidents.incident_labels)
@@ -87,7 +87,7 @@ class AlertLifecycle(KeyedProcessFunction):
 
     def _event(self, row: Row) -> VerdictEvent:
         event = decode_verdict(row[0])
-        refuse_future(event, row[4].to_epoch_milli(), self._rules.max_clock_skew_seconds)
+        refuse_future(event, kafka_timestamp_ms(row), self._rules.max_clock_skew_seconds)
         return event
 
     def _advance(self, event: VerdictEvent) -> tuple[Alert, ...]:
@@ -98,17 +98,3 @@ class AlertLifecycle(KeyedProcessFunction):
         if after is not before:
             self._state.update(lifecycle_state.encode(after))
         return alerts
-
-
-def _dead_letter(row: Row, error: UnreadableVerdictError) -> bytes:
-    return dead_letter_record(
-        reason=error.reason,
-        detail=error.detail,
-        job=JOB,
-        topic=row[1],
-        partition=row[2],
-        offset=row[3],
-        index=WHOLE_MESSAGE,
-        payload=row[0] or b"",
-        kafka_timestamp_ms=row[4].to_epoch_milli(),
-    )

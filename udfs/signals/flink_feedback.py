@@ -6,9 +6,10 @@ import orjson
 from pyflink.common import Row, Types
 from pyflink.datastream import OutputTag, ProcessFunction
 
-from schemas.dead_letters import WHOLE_MESSAGE, Reason, dead_letter_record
+from schemas.dead_letters import Reason
 from schemas.feedback import Feedback, decode_feedback
 from schemas.record_fields import UnreadableRecordError
+from udfs.flink_raw_rows import dead_letter_of, kafka_timestamp_ms
 from udfs.signals.feedback import FeedbackScore
 
 # Verdicts and labels go one way together: of each row one of the two is there, and a label's key with it.
@@ -25,7 +26,7 @@ def key_of(monitor: str, series: dict[str, str]) -> str:
 
 
 class TakeFeedback(ProcessFunction):
-    """Rows of table `feedback` (jobs/sql/drift_feedback.sql) to rows of `FOLLOWED_TYPE`; the rest to `DEAD_LETTERS`.
+    """Rows of table `feedback` (jobs/sql/raw_topic.sql) to rows of `FOLLOWED_TYPE`; the rest to `DEAD_LETTERS`.
 
     A label whose time is more than `max_skew_seconds` after its Kafka timestamp is dead: it would keep its place for
     good. Labels of scores that nobody follows are passed over: they are others' business.
@@ -39,7 +40,7 @@ class TakeFeedback(ProcessFunction):
         try:
             label = self._label(row)
         except UnreadableRecordError as error:
-            yield DEAD_LETTERS, Row(row[1], self._dead_letter(row, error))
+            yield DEAD_LETTERS, Row(row[1], dead_letter_of(row, error, self._job))
             return
         text = label.to_json().decode()
         for score in self._scores:
@@ -49,20 +50,7 @@ class TakeFeedback(ProcessFunction):
 
     def _label(self, row: Row) -> Feedback:
         label = decode_feedback(row[0])
-        if label.label_time_ms > row[4].to_epoch_milli() + self._max_skew_seconds * 1000:
+        if label.label_time_ms > kafka_timestamp_ms(row) + self._max_skew_seconds * 1000:
             detail = f"label_time is more than {self._max_skew_seconds:g} s after the Kafka timestamp"
             raise UnreadableRecordError(Reason.CLOCK_SKEW, detail)
         return label
-
-    def _dead_letter(self, row: Row, error: UnreadableRecordError) -> bytes:
-        return dead_letter_record(
-            reason=error.reason,
-            detail=error.detail,
-            job=self._job,
-            topic=row[1],
-            partition=row[2],
-            offset=row[3],
-            index=WHOLE_MESSAGE,
-            payload=row[0] or b"",
-            kafka_timestamp_ms=row[4].to_epoch_milli(),
-        )

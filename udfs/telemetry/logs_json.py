@@ -22,6 +22,8 @@ from udfs.telemetry.otlp_json_shapes import (
     list_of,
     nanoseconds,
     reject,
+    scope_name,
+    text_member,
 )
 from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES
 
@@ -80,14 +82,14 @@ def _record(
     return LogRecord(
         service_name=resource.get("service.name") or UNKNOWN_SERVICE,
         labels={key: value for key, value in resource.items() if key != "service.name"} | attributes,
-        scope=_scope_name(scope),
+        scope=scope_name(scope),
         time_ns=time_ns or observed_ns,
         observed_ns=observed_ns,
         severity_number=_severity(record.get("severityNumber"), lenient=lenient, counts=counts),
-        severity_text=_text(record, "severityText"),
+        severity_text=text_member(record, "severityText"),
         body=None if kind == "null" else label_text(any_value(content)),
         body_kind=kind,
-        event_name=_text(record, "eventName"),
+        event_name=text_member(record, "eventName"),
         trace_id=_id(record.get("traceId"), TRACE_ID_BYTES, span_checks.TRACE_ID_LENGTH, lenient, counts),
         span_id=_id(record.get("spanId"), SPAN_ID_BYTES, span_checks.SPAN_ID_LENGTH, lenient, counts),
     )
@@ -123,17 +125,3 @@ def _id(text: Any, width: int, wrong: span_checks.Fault, lenient: bool, counts: 
     if number is None:
         raise UnusableError(*wrong)
     return number.hex() if any(number) else None
-
-
-def _scope_name(scope: dict[str, Any]) -> str:
-    found = scope.get("scope")
-    if found is not None and type(found) is not dict:
-        reject("scope is no object")
-    return _text(found or {}, "name")
-
-
-def _text(holder: dict[str, Any], member: str) -> str:
-    found = holder.get(member)
-    if found is not None and type(found) is not str:
-        reject(f"{member} is no text")
-    return found or ""

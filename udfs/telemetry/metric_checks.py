@@ -6,7 +6,7 @@ from schemas.dead_letters import Reason
 from udfs.sketches.explicit_histogram import ExplicitHistogram
 from udfs.sketches.exponential_histogram import ExponentialHistogram
 from udfs.telemetry.metric_points import CUMULATIVE, DELTA, MetricPoint, MetricType
-from udfs.telemetry.span_checks import INT64_MAX, Fault
+from udfs.telemetry.span_checks import INT64_MAX, TIME_OVERFLOW, Fault
 
 MAX_BOUNDS = 1024  # far above any layout in use (vLLM's longest has 23): bounds what a series is remembered by
 
@@ -16,7 +16,6 @@ NON_MONOTONIC_DELTA: Fault = (
     "a non-monotonic sum comes as deltas: its level can't be known without its beginning",
 )
 TIME_MISSING: Fault = (Reason.BAD_TIME, "time_unix_nano is absent")
-TIME_OVERFLOW: Fault = (Reason.BAD_TIME, "a time is beyond the year 2262 (does not fit 64 signed bits)")
 TIME_BEFORE_START: Fault = (Reason.BAD_TIME, "time_unix_nano is before start_time_unix_nano")
 VALUE_MISSING: Fault = (Reason.BAD_VALUE, "the point has no value, or none that is a number")
 VALUE_NOT_FINITE: Fault = (Reason.BAD_VALUE, "the value is not finite")

@@ -19,6 +19,8 @@ from udfs.telemetry.otlp_json_shapes import (
     list_of,
     nanoseconds,
     reject,
+    scope_name,
+    text_member,
 )
 
 TEMPORALITY_NAMES = {f"AGGREGATION_TEMPORALITY_{name.upper()}": number for number, name in enumerate(TEMPORALITIES)}
@@ -73,7 +75,7 @@ def _points(
             return
         points = list_of(data, "dataPoints", "a metric's data")
         of_resource = _attributes(resource.get("resource"), "a resource")
-        names = _text(metric, "name"), _text(metric, "unit"), _scope_name(scope)
+        names = text_member(metric, "name"), text_member(metric, "unit"), scope_name(scope)
     except UnusableError as unusable:
         unusable.part = metric
         yield unusable
@@ -207,17 +209,3 @@ def _number(point: dict[str, Any], member: str) -> float | None:
 
 def _attributes(holder: Any, what: str) -> dict[str, str]:
     return {} if holder is None else texts_from_json(list_of(holder, "attributes", what))
-
-
-def _scope_name(scope: dict[str, Any]) -> str:
-    found = scope.get("scope")
-    if found is not None and type(found) is not dict:
-        reject("scope is no object")
-    return _text(found or {}, "name")
-
-
-def _text(holder: dict[str, Any], member: str) -> str:
-    found = holder.get(member)
-    if found is not None and type(found) is not str:
-        reject(f"{member} is no text")
-    return found or ""

@@ -108,3 +108,19 @@ def json_bytes(part: object, message: bytes) -> bytes:
         return orjson.dumps(part)
     except TypeError:
         return message
+
+
+def scope_name(scope: dict[str, Any]) -> str:
+    """Return the name of an entry's scope, "" where it has none. Raises UnusableError on any other shape."""
+    found = scope.get("scope")
+    if found is not None and type(found) is not dict:
+        reject("scope is no object")
+    return text_member(found or {}, "name")
+
+
+def text_member(holder: dict[str, Any], member: str) -> str:
+    """Return the text under `member`, "" where it is absent or null. Raises UnusableError on any other shape."""
+    found = holder.get(member)
+    if found is not None and type(found) is not str:
+        reject(f"{member} is no text")
+    return found or ""
