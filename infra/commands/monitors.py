@@ -1,8 +1,11 @@
-"""`slacktide monitors`: check a monitors file, explain what it will do, and try it on the past."""
+"""`slacktide monitors`: check a monitors file, explain what it will do, and try it on the past.
+
+Each subcommand imports what only it needs, so that `check`, which people call again and again, is there at once.
+"""
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -10,18 +13,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from infra.commands.kafka_options import kafka_options
-from infra.monitor_history.alerts_of import alerts_of
-from infra.monitor_history.explained import explained
-from infra.monitor_history.requests import requests_of
-from infra.monitor_history.signal_words import signal_in_words
-from jobs.alert_rules import load_alert_rules
-from jobs.drift_sql import plan_of
 from jobs.kafka_client import ConfigurationError
-from jobs.monitors import Monitor, Monitors, load_monitors
-from schemas.alerts import Alert
 from schemas.times import rfc3339
-from schemas.verdicts import Verdict
-from udfs.backtest import Backtest, BacktestMonitor
+
+if TYPE_CHECKING:
+    from jobs.monitors import Monitor, Monitors
+    from schemas.alerts import Alert
+    from schemas.verdicts import Verdict
+    from udfs.backtest import Backtest, BacktestMonitor
 
 TABLE_WIDTH = 160  # where there is no terminal to ask
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -53,6 +52,8 @@ def command() -> None:
 @click.argument("file", type=FILE)
 def check(file: Path) -> None:
     """Read FILE and all that it points to, as `slacktide submit drift` does, and say what is wrong or what it has."""
+    from jobs.monitors import load_monitors
+
     monitors = load_monitors(file)
     for monitor in monitors.monitors:
         signals = f"; {_counted(len(monitor.followers), 'signal')}" if monitor.followers else ""
@@ -72,6 +73,10 @@ def explain(file: Path, samples: int, series: int) -> None:
     A window of SAMPLES made-up requests is worked through the same code as in the job, so sizes are measured. Onsets of
     one series; the monitor's are that times its series.
     """
+    from infra.monitor_history.explained import explained
+    from infra.monitor_history.signal_words import signal_in_words
+    from jobs.monitors import load_monitors
+
     for monitor in load_monitors(file).monitors:
         told = explained(monitor, samples)
         table = Table(title=f"{monitor.name}: every {monitor.slide_ms / 1000:g} s over {monitor.window_ms / 1000:g} s")
@@ -106,6 +111,11 @@ def backtest(file: Path, *, from_topic: str | None, from_parquet: Path | None, *
 
     The same code as in the jobs, in memory. Nothing counts as late, and every window is judged.
     """
+    from infra.monitor_history.alerts_of import alerts_of
+    from infra.monitor_history.requests import requests_of
+    from jobs.alert_rules import load_alert_rules
+    from jobs.monitors import load_monitors
+
     if (from_topic is None) == (from_parquet is None):
         remedy = "Give --from-topic TOPIC or --from-parquet PATH"
         raise ConfigurationError("command line", "--from-...", "needs exactly one source", remedy)
@@ -122,17 +132,22 @@ def backtest(file: Path, *, from_topic: str | None, from_parquet: Path | None, *
     _print_alerts(list(alerts_of(verdicts, alert_rules)))
 
 
-def backtest_of(monitors: Monitors) -> Backtest:
+def backtest_of(monitors: "Monitors") -> "Backtest":
     """Return a backtest of all monitors."""
+    from udfs.backtest import Backtest
+
     return Backtest(tuple(map(_backtest_monitor, monitors.monitors)))
 
 
-def _backtest_monitor(monitor: Monitor) -> BacktestMonitor:
+def _backtest_monitor(monitor: "Monitor") -> "BacktestMonitor":
+    from jobs.drift_sql import plan_of
+    from udfs.backtest import BacktestMonitor
+
     judges, window_ms = monitor.window_judges, monitor.window_ms
     return BacktestMonitor(plan_of(monitor), window_ms, judges, monitor.followers, monitor.machines)
 
 
-def _print_verdicts(history: Backtest, verdicts: list[Verdict]) -> None:
+def _print_verdicts(history: "Backtest", verdicts: "list[Verdict]") -> None:
     click.echo(f"{history.n_requests:,} requests, {history.n_unusable:,} of them could not be used")
     table = Table("monitor", "verdicts on", "windows", "not judged", "drifted", "first drift")
     counts: dict[tuple[str, str], Counter[str]] = {}
@@ -150,7 +165,7 @@ def _print_verdicts(history: Backtest, verdicts: list[Verdict]) -> None:
     _console().print(table)
 
 
-def _print_alerts(transitions: list[Alert]) -> None:
+def _print_alerts(transitions: "list[Alert]") -> None:
     if not transitions:
         click.echo("no alert")
         return

@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 Floats = NDArray[np.float64]
 FEWEST_VALUES = 100
@@ -75,6 +74,8 @@ def autocorrelation(values: Floats, longest_lag: int) -> Floats:
     >>> autocorrelation(np.array([1.0, 2.0, 1.0, 2.0, 1.0, 2.0]), 1).round(3).tolist()
     [1.0, -0.833]
     """
+    from scipy.stats import rankdata  # at first use: slow to import, and few need it
+
     scores = ndtri((rankdata(values) - 0.5) / values.size)
     scores -= scores.mean()
     spectrum = np.fft.rfft(scores, 2 * values.size)

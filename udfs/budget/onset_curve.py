@@ -10,7 +10,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import maximum_filter1d
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -38,6 +37,8 @@ class OnsetCurve:
         >>> curve.rate(0.45), curve.rate(0.55), curve.rate(0.15)  # onsets of 5 windows
         (0.4, 0.2, 0.2)
         """
+        from scipy.ndimage import maximum_filter1d  # at first use: slow to import, and few need it
+
         n = statistics.shape[1]
         if n <= quiet:
             raise ValueError(f"streams of {n} windows are too short for {quiet} quiet windows before each")

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import lfilter
 from scipy.special import ndtri
 
 from schemas.ids import content_digest
@@ -169,6 +168,8 @@ class Autoregressive:
 
     def draw(self, rng: np.random.Generator, length: int) -> Floats:
         """Return `length` successive values."""
+        from scipy.signal import lfilter  # at first use: slow to import, and few need it
+
         noise = rng.standard_normal(length)
         noise[1:] *= np.sqrt(1.0 - self.coefficient**2)  # the first value has the stationary variance
         values: Floats = lfilter([1.0], [1.0, -self.coefficient], noise)

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from udfs.budget.onset_curve import OnsetCurve
 
@@ -127,6 +126,8 @@ def _levels(curve: OnsetCurve, policy: TailPolicy) -> Floats:
 
 def _fit(levels: Floats, onsets: Floats, quiet: Floats, windows: float, power: float) -> Tail:
     """The steepness of greatest likelihood of the onsets between levels, each level's corrected for its busy time."""
+    from scipy.optimize import minimize_scalar  # at first use: slow to import, and few need it
+
     x = (levels / levels[0]) ** 2
     expected = onsets * windows / quiet
     between = np.append(-np.diff(expected), expected[-1])

@@ -28,14 +28,14 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Spread = Literal["mad", "quantile"]
 
-MAD_TO_SD = float(1.0 / norm.ppf(0.75))
-P90_TO_SD = float(norm.ppf(0.9))
+MAD_TO_SD = float(1.0 / ndtri(0.75))
+P90_TO_SD = float(ndtri(0.9))
 MOST_SLOTS = 2016  # of a period: five minutes of a week
 MOST_OPEN = 128  # figures of the slot that is still open; more are not needed for a median
 FEWEST_SLOTS_FOR_TREND = 6

@@ -8,7 +8,6 @@ distribution, and it is not exact: near p = 0.01 it may be a third too small at 
 import math
 
 from scipy.special import kolmogi, logsumexp
-from scipy.stats import kstwo
 
 from udfs.statistics.kolmogorov_tail import one_sided_log_terms, two_sided_tail
 
@@ -60,6 +59,8 @@ def critical_statistic(alpha: float, n_reference: int, n_window: int) -> float:
     size = effective_size(n_reference, n_window)
     if size < 1:
         raise ValueError("the critical D needs m n / (m + n) to round to 1 or more")
+    from scipy.stats import kstwo  # at first use: slow to import, and few need it
+
     return float(kstwo.isf(_checked(alpha), size))
 
 

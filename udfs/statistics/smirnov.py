@@ -12,9 +12,7 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 from scipy.special import gammaln, logsumexp
-from scipy.stats import ks_2samp
 
 from udfs.statistics.kolmogorov import LN_10, SMALLEST_SAFE_P
 
@@ -51,6 +49,8 @@ def exact_p_value(steps: int, n_reference: int, n_window: int) -> tuple[float, f
     >>> round(p, 12), round(log10_p, 12)
     (0.079365079365, -1.100370545118)
     """
+    from scipy.stats import ks_2samp  # at first use: slow to import, and few need it
+
     gcd = math.gcd(n_reference, n_window)
     if 2 * steps < (n_reference + n_window) // gcd - 1:  # every path goes this far: only ties can give so small a D
         return 1.0, 0.0
@@ -110,6 +110,8 @@ def _log_inside(x: NDArray[np.int64], right: float) -> NDArray[np.float64]:
 
     The walk steps right with probability `right`, else up; a row's cells end at x[y].
     """
+    from scipy.signal import lfilter  # at first use: slow to import, and few need it
+
     row = np.zeros(x[-1] + 1)
     row[: x[0] + 1] = right ** np.arange(x[0] + 1)
     last = np.empty(x.size)
