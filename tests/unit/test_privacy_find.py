@@ -310,3 +310,11 @@ def test_a_short_text_is_judged_as_within_a_long_one() -> None:
         assert find(case.text) == [f for f in find(case.text + padding) if f.end <= len(case.text)]
     for _, text in negatives(300, seed=32):
         assert find(text + padding) == []
+
+
+@pytest.mark.parametrize("sign", ["\ufffc", "\ufdd0", "\ufffe"])
+def test_signs_of_no_text_hide_nothing(sign: str) -> None:
+    """What stands for masks inside, and what word processors leave for an image, may come in any text."""
+    masked = MASKER.mask(f"{sign}13812345678{sign} x{sign}jane@example.com <EMAIL:masked>{sign}4111111111111111")
+    assert masked.found == {Kind.PHONE: 1, Kind.EMAIL: 1, Kind.CARD: 1}
+    assert MASK.sub("", masked.text) == f"{sign}{sign} x{sign} {sign}"

@@ -1,23 +1,21 @@
 """What every detector is made of: a linear-time pattern that proposes, and a check that decides.
 
-Patterns run on RE2 (google-re2), which has no back-tracking: time is linear in the text whatever it holds. RE2 has no
-look-around, so what stands beside a candidate is looked at by its check.
+What stands beside a candidate is looked at by its check (`linear_pattern.py` says why).
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import re2
-
+from udfs.privacy.context import Words
 from udfs.privacy.folded import BARRIER, LETTER, Folded
 from udfs.privacy.kinds import Kind
+from udfs.privacy.linear_pattern import LinearPattern, Span
 
 _WORD = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") | {LETTER, BARRIER}
 _DIGIT = frozenset(b"0123456789")
 
 
-PATTERN_BYTES = 8 << 20
 ALTERNATION_BYTES = 64 << 20  # of many patterns: beyond it RE2 begins its states anew, and is slower for a while
 
 
@@ -29,32 +27,36 @@ class Finding(NamedTuple):
     kind: Kind
 
 
-Span = tuple[int, int]
 Check = Callable[[Folded, int, int], Iterable[Span]]
-
-
-def _always(_: Folded, start: int, end: int) -> Iterable[Span]:
-    return ((start, end),)
 
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """`pattern` proposes spans of the folded bytes; `check` returns what of a proposal is personal data, if anything.
+    """`pattern` proposes spans of the folded bytes; `check` returns what of a proposal is personal data, if anything;
+    without one all of it is.
 
-    `needs`: without one of these bytes in the text there is nothing to look for, which is seen in no time.
+    `needs`: without one of these bytes in the text there is nothing to look for, which is seen in no time. `said`:
+    likewise without one of these words, by which the check decides.
     """
 
     kind: Kind
-    pattern: Any  # of re2, which has no types
-    check: Check = _always
+    pattern: LinearPattern
+    check: Check | None = None
     needs: tuple[bytes, ...] = ()
+    said: Words | None = None
 
-    def spans(self, text: Folded) -> Iterator[Span]:
-        """Yield byte spans of `text`. Linear time."""
-        if self.needs and not any(need in text.data for need in self.needs):
-            return
-        for match in self.pattern.finditer(text.data):
-            yield from self.check(text, *match.span())
+    def may_be_in(self, text: Folded) -> bool:
+        """Whether what it needs is in the text."""
+        return not self.needs or any(need in text.data for need in self.needs)
+
+    def spans(self, text: Folded) -> list[Span]:
+        """Return byte spans of `text`. Linear time."""
+        if self.said is not None and not self.said.are_in(text.lower):
+            return []
+        proposed, check = self.pattern.spans(text.data), self.check
+        if check is None:
+            return proposed
+        return [span for start, end in proposed for span in check(text, start, end)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,16 @@ class Family:
     """
 
     detectors: tuple[Detector, ...]
-    gate: Any
+    gate: LinearPattern
 
     def findings(self, text: Folded) -> Iterator[tuple[Span, Kind]]:
         """Yield byte spans of `text` and what they are."""
-        if len(self.detectors) > 1 and self.gate.search(text.data) is None:
+        if len(self.detectors) > 1 and not self.gate.is_in(text.data):
             return
         for each in self.detectors:
-            for span in each.spans(text):
-                yield span, each.kind
+            if each.may_be_in(text):
+                for span in each.spans(text):
+                    yield span, each.kind
 
 
 def family(*detectors: Detector) -> Family:
@@ -80,28 +83,10 @@ def family(*detectors: Detector) -> Family:
     return Family(detectors, alternation(detectors))
 
 
-def alternation(detectors: Iterable[Detector]) -> Any:
+def alternation(detectors: Iterable[Detector]) -> LinearPattern:
     """Return the pattern that proposes something wherever any of the detectors does."""
-    forms = b"|".join(b"(?:" + each.pattern.pattern + b")" for each in detectors)
-    return pattern(forms, max_bytes=ALTERNATION_BYTES)
-
-
-def pattern(text: bytes, *, max_bytes: int = PATTERN_BYTES) -> Any:
-    """Return a compiled RE2 pattern over folded bytes, whose automaton grows to `max_bytes` as it meets texts.
-
-    Raises re2.error on what is no pattern.
-    """
-    return re2.compile(text, options(max_bytes))
-
-
-def options(max_bytes: int) -> Any:
-    """Return how RE2 reads folded bytes: each is a character of Latin-1."""
-    chosen = re2.Options()
-    chosen.max_mem = max_bytes
-    chosen.encoding = re2.Options.Encoding.LATIN1
-    chosen.never_capture = True
-    chosen.log_errors = False
-    return chosen
+    forms = b"|".join(b"(?:" + each.pattern.source + b")" for each in detectors)
+    return LinearPattern(forms, max_bytes=ALTERNATION_BYTES)
 
 
 def is_alone(data: bytes, start: int, end: int) -> bool:

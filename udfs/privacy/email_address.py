@@ -8,9 +8,10 @@ service user of a repository (`git@github.com:`).
 
 from collections.abc import Iterable
 
-from udfs.privacy.detector import Detector, Span, pattern
+from udfs.privacy.detector import Detector
 from udfs.privacy.folded import Folded
 from udfs.privacy.kinds import Kind
+from udfs.privacy.linear_pattern import LinearPattern, Span
 
 # Endings of files, none of them a top-level domain.
 FILE_ENDINGS = frozenset(
@@ -45,12 +46,12 @@ def _address(text: Folded, start: int, end: int) -> Iterable[Span]:
 
 
 EMAIL_DETECTORS = (
-    Detector(Kind.EMAIL, pattern(_LOCAL + b"@" + _DOMAIN), _address, needs=(b"@",)),
-    Detector(Kind.EMAIL, pattern(rb"[A-Za-z0-9][A-Za-z0-9._+\-]{0,63}%40" + _DOMAIN), _address, needs=(b"%40",)),
+    Detector(Kind.EMAIL, LinearPattern(_LOCAL + b"@" + _DOMAIN), _address, needs=(b"@",)),
+    Detector(Kind.EMAIL, LinearPattern(rb"[A-Za-z0-9][A-Za-z0-9._+\-]{0,63}%40" + _DOMAIN), _address, needs=(b"%40",)),
     Detector(
         Kind.EMAIL,
-        pattern(_LOCAL + _AT + _HOST + rb"(?:" + _DOT + _HOST + rb"){0,4}" + _DOT + rb"[A-Za-z]{2,24}\b"),
+        LinearPattern(_LOCAL + _AT + _HOST + rb"(?:" + _DOT + _HOST + rb"){0,4}" + _DOT + rb"[A-Za-z]{2,24}\b"),
         needs=(b"[at]", b"(at)", b"{at}", b"<at>", b"[AT]", b"(AT)"),
     ),
-    Detector(Kind.EMAIL, pattern(_LOCAL + _IN_WORDS), needs=(b" dot ", b" DOT ")),
+    Detector(Kind.EMAIL, LinearPattern(_LOCAL + _IN_WORDS), needs=(b" dot ", b" DOT ")),
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from udfs.privacy.card import CARD_DETECTORS
 from udfs.privacy.detector import Finding, family
 from udfs.privacy.email_address import EMAIL_DETECTORS
-from udfs.privacy.folded import folded
+from udfs.privacy.folded import BARRIER, BARRIER_CHARACTER, Folded, folded
 from udfs.privacy.iban import IBAN_DETECTORS
 from udfs.privacy.ip_address import IP_DETECTORS
 from udfs.privacy.kinds import RANK, SECRETS, Kind
@@ -30,6 +30,7 @@ FAMILIES = (
 
 
 _SCREEN = Screen(FAMILIES)
+_MAX_PASSES = 8
 
 
 def find(text: str, name_model: NameModel | None = None) -> list[Finding]:
@@ -41,13 +42,32 @@ def find(text: str, name_model: NameModel | None = None) -> list[Finding]:
     >>> find("Mail an jane@example.com, Tel. +49 30 901820")
     [Finding(start=8, end=24, kind=<Kind.EMAIL: 'EMAIL'>), Finding(start=31, end=44, kind=<Kind.PHONE: 'PHONE'>)]
     """
-    if not text:
-        return []
-    seen = folded(text)
-    found = [Finding(*seen.span(*span), kind) for span, kind in _SCREEN.findings(seen)]
+    return find_once(folded(text), name_model)
+
+
+def find_all(text: Folded, name_model: NameModel | None = None) -> list[Finding]:
+    """Return what `find` does, and what is found once that is hidden, until there is nothing more: a finding may have
+    hidden another behind it. Findings hold no BARRIER.
+    """
+    found: list[Finding] = []
+    for _ in range(_MAX_PASSES):
+        more = find_once(text, name_model)
+        if found or BARRIER in text.data:
+            more = [each for each in more if BARRIER_CHARACTER not in text.text[each.start : each.end]]
+        if not more:
+            break
+        found += more
+        text = text.hiding([(start, end) for start, end, _ in more])
+    return sorted(found)
+
+
+def find_once(text: Folded, name_model: NameModel | None = None) -> list[Finding]:
+    """Return what one look finds."""
+    places = text.places
+    found = [Finding(*(span if places is None else text.span(*span)), kind) for span, kind in _SCREEN.findings(text)]
     if name_model is not None:
-        found += _names(name_model(text), len(text))
-    return _merged(found)
+        found += _names(name_model(text.text), len(text.text))
+    return _merged(found) if len(found) > 1 else found
 
 
 def _names(spans: Iterable[tuple[int, int]], length: int) -> list[Finding]:

@@ -7,8 +7,9 @@ direction marks) is left out. A byte is a character, so a place found in the byt
 """
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,11 @@ import numpy.typing as npt
 LETTER, IDEOGRAPH, SYMBOL, BARRIER = 0xC0, 0x90, 0x95, 0x9F
 WIDE_COLON = 0x97  # of a sentence, not of a time or an address
 _INVISIBLE = 0x98
-BARRIER_CHARACTER = "￼"  # stands for every character of a mask that is already there
+# Stands for every character of a mask that is already there: a code point that Unicode gives to no character.
+BARRIER_CHARACTER = "\ufdd0"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Folded:
     """`data` is what patterns see; `text` is the text itself; `places` (int64) has the place in `text` of each byte of
     `data`, or is None where they are the same.
@@ -40,11 +42,30 @@ class Folded:
         following = self.places[end] if end < len(self.places) else len(self.text)
         return int(self.places[start]), int(following)
 
+    @cached_property
+    def lower(self) -> bytes:
+        """The text in lower case, in UTF-8: words are looked for in it."""
+        return self.text.lower().encode("utf-8", "surrogatepass")
+
     def before(self, start: int, width: int) -> str:
         """Return at most `width` characters of the text before byte `start`, in lower case, back to the last mask."""
         at = start if self.places is None else int(self.places[start])
         words = self.text[max(at - width, 0) : at]
         return words.rpartition(BARRIER_CHARACTER)[2].lower()
+
+    def hiding(self, spans: Sequence[tuple[int, int]]) -> "Folded":
+        """Return the same with BARRIER for every character of `spans`: disjoint places in `text`, ascending."""
+        parts, at = [], 0
+        for start, end in spans:
+            parts += [self.text[at:start], BARRIER_CHARACTER * (end - start)]
+            at = end
+        text = "".join([*parts, self.text[at:]])
+        if self.places is not None:
+            return folded(text)
+        data = bytearray(self.data)
+        for start, end in spans:
+            data[start:end] = bytes((BARRIER,)) * (end - start)
+        return Folded(bytes(data), text, None)
 
 
 def folded(text: str) -> Folded:
@@ -56,11 +77,12 @@ def folded(text: str) -> Folded:
     if text.isascii():
         return Folded(text.encode("ascii"), text, None)
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    data = _table()[codes]
-    visible = data != _INVISIBLE
-    if visible.all():
-        return Folded(data.tobytes(), text, None)
-    return Folded(data[visible].tobytes(), text, np.flatnonzero(visible))
+    folded_codes = _table()[codes]
+    data = folded_codes.tobytes()
+    if _INVISIBLE not in data:
+        return Folded(data, text, None)
+    visible = folded_codes != _INVISIBLE
+    return Folded(folded_codes[visible].tobytes(), text, np.flatnonzero(visible))
 
 
 @cache

@@ -4,9 +4,10 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-from udfs.privacy.detector import Detector, Span, in_word, is_alone, pattern
+from udfs.privacy.detector import Detector, in_word, is_alone
 from udfs.privacy.folded import Folded
 from udfs.privacy.kinds import Kind
+from udfs.privacy.linear_pattern import LinearPattern, Span
 
 # What stands before a version number, in lower case.
 _VERSION = re.compile(
@@ -71,10 +72,10 @@ def _address(data: bytes, start: int, end: int) -> str | None:
 
 
 IP_DETECTORS = (
-    Detector(Kind.IP_ADDRESS, pattern(rb"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"), _ipv4, needs=(b".",)),
+    Detector(Kind.IP_ADDRESS, LinearPattern(rb"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"), _ipv4, needs=(b".",)),
     Detector(
         Kind.IP_ADDRESS,
-        pattern(
+        LinearPattern(
             rb"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:(?:[0-9A-Fa-f]{0,4}:){0,8}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{1,4})?"
         ),
         _ipv6,

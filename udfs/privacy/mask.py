@@ -10,10 +10,12 @@ import ipaddress
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
-from udfs.privacy.find import find
-from udfs.privacy.folded import BARRIER_CHARACTER
+from udfs.privacy.detector import digits_of
+from udfs.privacy.find import find_all
+from udfs.privacy.folded import BARRIER_CHARACTER, folded
 from udfs.privacy.kinds import Kind
 from udfs.privacy.name_model import NameModel
 
@@ -21,8 +23,7 @@ DIGEST_BYTES = 8
 SHORTEST_KEY = 16  # characters
 UNKEYED = "masked"  # stands for the letters where there is no key: then a mask says only what it is
 MASK = re.compile(rf"<(?:{'|'.join(Kind)}):(?:[a-p]{{{2 * DIGEST_BYTES}}}|{UNKEYED})>")
-_LETTERS = bytes.maketrans(b"0123456789abcdef", b"abcdefghijklmnop")
-_MAX_PASSES = 8
+_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _NORTH_AMERICA = re.compile(r"\+ ?1|1[ .\-(]")
 
 
@@ -55,41 +56,36 @@ class Masker:
         >>> len(first.text), first.found
         (33, {<Kind.EMAIL: 'EMAIL'>: 1})
         """
+        findings = find_all(folded(_without_masks(text)), self.name_model)
+        if not findings:
+            return Masked(text, {})
         found: dict[Kind, int] = {}
-        for _ in range(_MAX_PASSES):
-            # What was masked may have hidden something behind it: again, until there is nothing more.
-            masked = self._pass(text, found)
-            if masked is text:
-                break
-            text = masked
-        return Masked(text, found)
+        parts, at = [], 0
+        for start, end, kind in findings:
+            parts += [text[at:start], self.mask_of(kind, text[start:end])]
+            at = end
+            found[kind] = found.get(kind, 0) + 1
+        return Masked("".join([*parts, text[at:]]), found)
 
     def mask_of(self, kind: Kind, value: str) -> str:
         """Return the mask of one value."""
         if self.key is None:
             return f"<{kind}:{UNKEYED}>"
-        digest = hashlib.blake2b(
-            normalised(kind, value).encode("utf-8", "surrogatepass"),
-            digest_size=DIGEST_BYTES,
-            key=self.key,
-            person=kind.encode(),
-        )
-        return f"<{kind}:{digest.hexdigest().encode().translate(_LETTERS).decode()}>"
+        hasher = _hasher(self.key, kind).copy()
+        hasher.update(normalised(kind, value).encode("utf-8", "surrogatepass"))
+        return f"<{kind}:{hasher.hexdigest().translate(_LETTERS)}>"
 
-    def _pass(self, text: str, found: dict[Kind, int]) -> str:
-        """Mask what one look finds; returns `text` itself where it finds nothing."""
-        seen = MASK.sub(lambda mask: BARRIER_CHARACTER * len(mask[0]), text) if "<" in text else text
-        findings = find(seen, self.name_model)
-        if not findings:
-            return text
-        parts, at = [], 0
-        for start, end, kind in findings:
-            if BARRIER_CHARACTER in seen[start:end]:
-                continue
-            parts += [text[at:start], self.mask_of(kind, text[start:end])]
-            at = end
-            found[kind] = found.get(kind, 0) + 1
-        return "".join([*parts, text[at:]]) if parts else text
+
+def _without_masks(text: str) -> str:
+    """Return `text` with BARRIER_CHARACTER for each character of a mask, and for no other."""
+    text = text.replace(BARRIER_CHARACTER, "\ufffd")
+    return MASK.sub(lambda mask: BARRIER_CHARACTER * len(mask[0]), text) if "<" in text else text
+
+
+@cache
+def _hasher(key: bytes, kind: Kind) -> "hashlib.blake2b":
+    """Return the keyed state that the values of a kind are hashed from: to key it anew takes longer than a value."""
+    return hashlib.blake2b(digest_size=DIGEST_BYTES, key=key, person=kind.encode())
 
 
 def derived_key(secret: str) -> bytes:
@@ -117,11 +113,16 @@ def normalised(kind: Kind, value: str) -> str:
     return _NORMALISERS.get(kind, _as_it_is)(value)
 
 
+_NEITHER = bytes(code for code in range(128) if not chr(code).isalnum())
+
+
 def _as_it_is(value: str) -> str:
     return value
 
 
 def _alphanumeric(value: str) -> str:
+    if value.isascii():
+        return value.encode().translate(None, _NEITHER).decode().upper()
     return "".join(filter(str.isalnum, value)).upper()
 
 
@@ -131,7 +132,7 @@ def _email(value: str) -> str:
 
 def _phone(value: str) -> str:
     """Digits without trunk prefix; without the country code where a number of China or North America has one."""
-    digits = "".join(filter(str.isdigit, value)).lstrip("0")
+    digits = (digits_of(value.encode()) if value.isascii() else "".join(filter(str.isdigit, value))).lstrip("0")
     if len(digits) == 13 and digits.startswith("861"):
         return digits[2:]
     return digits[1:] if len(digits) == 11 and _NORTH_AMERICA.match(value) else digits

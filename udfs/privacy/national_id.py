@@ -4,7 +4,6 @@ Check digits are python-stdnum's, which is kept up with the countries' own rules
 digits is taken without a word before it only where groups or a strong check show what it is.
 """
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -17,10 +16,11 @@ from stdnum.it import codicefiscale
 from stdnum.kr import rrn
 from stdnum.us import itin, ssn
 
-from udfs.privacy.context import follows, words
-from udfs.privacy.detector import Detector, Span, is_alone, pattern
+from udfs.privacy.context import Words, follows, words
+from udfs.privacy.detector import Detector, is_alone
 from udfs.privacy.folded import Folded
 from udfs.privacy.kinds import Kind
+from udfs.privacy.linear_pattern import LinearPattern, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class NationalId:
     country: str
     form: bytes
     is_valid: Callable[[str], bool]
-    said: re.Pattern[str] | None = None
+    said: Words | None = None
 
 
 def _is_us(number: str) -> bool:
@@ -128,17 +128,17 @@ _SEPARATORS = b" -/.()"
 
 def _check(row: NationalId) -> Callable[[Folded, int, int], Iterable[Span]]:
     def check(text: Folded, start: int, end: int) -> Iterable[Span]:
-        if row.said is not None and not follows(text, start, row.said):
-            return
+        if not is_alone(text.data, start, end):
+            return ()
         number = text.data[start:end].translate(None, _SEPARATORS).decode("ascii").upper()
-        if is_alone(text.data, start, end) and row.is_valid(number):
-            yield start, end
+        is_one = row.is_valid(number) and (row.said is None or follows(text, start, row.said))
+        return ((start, end),) if is_one else ()
 
     return check
 
 
 def _detectors(rows: Iterable[NationalId]) -> tuple[Detector, ...]:
-    return tuple(Detector(Kind.NATIONAL_ID, pattern(row.form), _check(row)) for row in rows)
+    return tuple(Detector(Kind.NATIONAL_ID, LinearPattern(row.form), _check(row), said=row.said) for row in rows)
 
 
 NUMBERED_ID_DETECTORS = _detectors(NUMBERED_IDS)

@@ -4,9 +4,10 @@ import calendar
 from collections.abc import Iterable
 
 from udfs.privacy.context import follows, words
-from udfs.privacy.detector import Detector, Span, in_word, is_alone, pattern
+from udfs.privacy.detector import Detector, in_word, is_alone
 from udfs.privacy.folded import Folded
 from udfs.privacy.kinds import Kind
+from udfs.privacy.linear_pattern import LinearPattern, Span
 
 # First two digits, GB/T 2260: provinces, and 81 to 83 for residents of Hong Kong, Macau and Taiwan.
 PROVINCES = frozenset(
@@ -15,6 +16,7 @@ PROVINCES = frozenset(
         *(50, 51, 52, 53, 54, 61, 62, 63, 64, 65, 71, 81, 82, 83),
     )
 )
+_WEIGHTS = tuple(2 ** (17 - place) % 11 for place in range(17))  # ISO 7064
 _SAID = words("身份证", "身份證", "证件号", "證件號", "id card", "resident id", "identity number", "id number")
 
 
@@ -24,7 +26,7 @@ def check_character(body: str) -> str:
     >>> check_character("11010519491231002")
     'X'
     """
-    total = sum(int(digit) * (2 ** (17 - place) % 11) for place, digit in enumerate(body))
+    total = sum(int(digit) * weight for digit, weight in zip(body, _WEIGHTS, strict=True))
     return "10X98765432"[total % 11]
 
 
@@ -60,8 +62,8 @@ def _first_generation(text: Folded, start: int, end: int) -> Iterable[Span]:
 CHINA_DETECTORS = (
     Detector(
         Kind.NATIONAL_ID,
-        pattern(rb"\b[1-8][0-9]{5}[ \-]?(?:18|19|20)[0-9]{2}[ \-]?[0-9]{2}[ \-]?[0-9]{2}[ \-]?[0-9]{3}[0-9Xx]\b"),
+        LinearPattern(rb"\b[1-8][0-9]{5}[ \-]?(?:18|19|20)[0-9]{2}[ \-]?[0-9]{2}[ \-]?[0-9]{2}[ \-]?[0-9]{3}[0-9Xx]\b"),
         _resident_ids,
     ),
-    Detector(Kind.NATIONAL_ID, pattern(rb"\b[1-8][0-9]{14}\b"), _first_generation),
+    Detector(Kind.NATIONAL_ID, LinearPattern(rb"\b[1-8][0-9]{14}\b"), _first_generation, said=_SAID),
 )

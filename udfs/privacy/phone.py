@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable
 
 from udfs.privacy.context import follows, words
-from udfs.privacy.detector import Detector, Span, digits_of, is_alone, pattern
+from udfs.privacy.detector import Detector, digits_of, is_alone
 from udfs.privacy.digit_groups import group_ends
 from udfs.privacy.folded import Folded
 from udfs.privacy.kinds import Kind
+from udfs.privacy.linear_pattern import LinearPattern, Span
 
 SHORTEST, LONGEST = 7, 15  # ITU-T E.164
 # Most digits of a number with its country code, where a plan fixes it. Source: ITU-T, national numbering plans.
@@ -105,7 +106,7 @@ def _trunk_zero(text: Folded, start: int, end: int) -> Iterable[Span]:
 
 
 def _said(text: Folded, start: int, end: int) -> Iterable[Span]:
-    if not _DATE.match(text.data, start, end) and follows(text, start, _SAID):
+    if follows(text, start, _SAID) and not _DATE.match(text.data, start, end):
         yield from _first_whole(text.data, start, end, SHORTEST, LONGEST)
 
 
@@ -118,18 +119,21 @@ _ANY_NUMBER = (
 PHONE_DETECTORS = (
     Detector(
         Kind.PHONE,
-        pattern(rb"\+ ?[1-9][0-9]{0,3}(?:[ .\-]{0,2}(?:\([0-9]{1,4}\)|[0-9]{1,13})){1,7}"),
+        LinearPattern(rb"\+ ?[1-9][0-9]{0,3}(?:[ .\-]{0,2}(?:\([0-9]{1,4}\)|[0-9]{1,13})){1,7}"),
         _international,
         needs=(b"+",),
     ),
     Detector(
-        Kind.PHONE, pattern(rb"\b00[ \-]?[1-9][0-9]{0,2}(?:[ .\-]?[0-9]{2,13}){1,6}"), _double_zero, needs=(b"00",)
+        Kind.PHONE,
+        LinearPattern(rb"\b00[ \-]?[1-9][0-9]{0,2}(?:[ .\-]?[0-9]{2,13}){1,6}"),
+        _double_zero,
+        needs=(b"00",),
     ),
     # China: mobile, then fixed lines with their area code.
-    Detector(Kind.PHONE, pattern(rb"\b(?:86[ \-]?)?1[3-9][0-9](?:[ \-]?[0-9]{4}){2}\b"), _alone),
+    Detector(Kind.PHONE, LinearPattern(rb"\b(?:86[ \-]?)?1[3-9][0-9](?:[ \-]?[0-9]{4}){2}\b"), _alone),
     Detector(
         Kind.PHONE,
-        pattern(
+        LinearPattern(
             rb"(?:\(0(?:10|2[0-9]|[3-9][0-9]{2})\) ?|\b0(?:10|2[0-9]|[3-9][0-9]{2})[ \-])"
             rb"[2-8][0-9]{2,3}[ \-]?[0-9]{4}\b"
         ),
@@ -139,13 +143,15 @@ PHONE_DETECTORS = (
     # North America (NANP): area code and exchange begin with 2 to 9.
     Detector(
         Kind.PHONE,
-        pattern(rb"(?:\b1[ .\-])?(?:\([2-9][0-9]{2}\) ?|\b[2-9][0-9]{2}[ .\-])[2-9][0-9]{2}[ .\-][0-9]{4}\b"),
+        LinearPattern(rb"(?:\b1[ .\-])?(?:\([2-9][0-9]{2}\) ?|\b[2-9][0-9]{2}[ .\-])[2-9][0-9]{2}[ .\-][0-9]{4}\b"),
         _north_american,
     ),
     # Brazil and others with an area code in brackets.
-    Detector(Kind.PHONE, pattern(rb"\(0?[1-9][0-9]{1,3}\) ?[0-9]{3,5}[ \-]?[0-9]{4}\b"), _alone, needs=(b"(",)),
-    Detector(Kind.PHONE, pattern(rb"\b8 ?\(?[3-9][0-9]{2}\)?[ \-][0-9]{3}-[0-9]{2}-[0-9]{2}\b"), _alone),  # Russia
-    Detector(Kind.PHONE, pattern(rb"\b07[1-9][0-9]{8}\b"), _alone, needs=(b"07",)),  # United Kingdom, mobile
-    Detector(Kind.PHONE, pattern(rb"\b0[1-9][0-9]{0,4}(?:[ .\-/][0-9]{2,8}){1,4}\b"), _trunk_zero, needs=(b"0",)),
-    Detector(Kind.PHONE, pattern(_ANY_NUMBER), _said),
+    Detector(Kind.PHONE, LinearPattern(rb"\(0?[1-9][0-9]{1,3}\) ?[0-9]{3,5}[ \-]?[0-9]{4}\b"), _alone, needs=(b"(",)),
+    Detector(
+        Kind.PHONE, LinearPattern(rb"\b8 ?\(?[3-9][0-9]{2}\)?[ \-][0-9]{3}-[0-9]{2}-[0-9]{2}\b"), _alone
+    ),  # Russia
+    Detector(Kind.PHONE, LinearPattern(rb"\b07[1-9][0-9]{8}\b"), _alone, needs=(b"07",)),  # United Kingdom, mobile
+    Detector(Kind.PHONE, LinearPattern(rb"\b0[1-9][0-9]{0,4}(?:[ .\-/][0-9]{2,8}){1,4}\b"), _trunk_zero, needs=(b"0",)),
+    Detector(Kind.PHONE, LinearPattern(_ANY_NUMBER), _said, said=_SAID),
 )

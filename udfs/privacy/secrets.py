@@ -7,9 +7,11 @@ list follows that of gitleaks and of GitHub's secret scanning.
 import re
 from collections.abc import Iterable
 
-from udfs.privacy.detector import Detector, Span, in_word, pattern
+from udfs.privacy.context import words
+from udfs.privacy.detector import Detector, in_word
 from udfs.privacy.folded import Folded
 from udfs.privacy.kinds import Kind
+from udfs.privacy.linear_pattern import LinearPattern, Span
 
 TOKEN_FORMS = (
     rb"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",  # AWS
@@ -37,7 +39,7 @@ _PEM = (
     rb"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)"
 )
 _BEARER = rb"(?i)\b(?:bearer|basic|token)[ :\x97]+[A-Za-z0-9._~+/\-]{16,}={0,2}"
-_IN_URL = rb"[A-Za-z][A-Za-z0-9+.\-]{1,20}://[^\s/@:\x90]{0,64}:[^\s/@\x90]{1,128}@"
+_IN_URL = rb"[A-Za-z][A-Za-z0-9+.\-]{1,20}://[^\s/@:\x90\x9F]{0,64}:[^\s/@\x90\x9F]{1,128}@"
 _NAMES = (
     rb"(?:pass(?:word|wd|phrase)|pwd|passcode|secret(?:[ _\-]?(?:access[ _\-]?)?key)?|client[ _\-]?secret|"
     rb"(?:api|access|auth|private|encryption|account|signing|secret)[ _\-]?(?:key|token)|apikey|token|credentials?)"
@@ -47,9 +49,8 @@ _ASSIGNED = rb"(?i)\b[A-Z0-9_.\-]{0,32}" + _NAMES + rb"[\"']?\s{0,3}(?::=|:|=>|=
 _SIGN = re.compile(rb"(?:[:=]>?|:=|\x97|\bis\b)\s{0,3}[\"']?", re.IGNORECASE)
 # An ideograph's byte says nothing of which it is, so the word is looked for in the text.
 _AFTER_IDEOGRAPHS = rb"\x90{2}\s?[:=\x97]?\s{0,3}[\"']?" + _VALUE
-_CHINESE_NAMES = re.compile(
-    r"(?:密码|密碼|口令|密钥|密鑰|秘钥|令牌|凭证)(?:是|为|為|设为|改成)?\s*[:：=]?\s*[\"'“”‘’「]?$"
-)
+_CHINESE_WORDS = ("密码", "密碼", "口令", "密钥", "密鑰", "秘钥", "令牌", "凭证")
+_CHINESE_NAMES = re.compile(rf"(?:{'|'.join(_CHINESE_WORDS)})(?:是|为|為|设为|改成)?\s*[:：=]?\s*[\"'“”‘’「]?$")
 
 
 def _token(text: Folded, start: int, end: int) -> Iterable[Span]:
@@ -93,10 +94,10 @@ def _secret(data: bytes, start: int, end: int) -> Iterable[Span]:
 
 
 SECRET_DETECTORS = (
-    Detector(Kind.PRIVATE_KEY, pattern(_PEM), needs=(b"PRIVATE KEY",)),
-    Detector(Kind.TOKEN, pattern(b"|".join(TOKEN_FORMS)), _token),
-    Detector(Kind.TOKEN, pattern(_BEARER), _bearer),
-    Detector(Kind.SECRET, pattern(_IN_URL), _in_url, needs=(b"://",)),
-    Detector(Kind.SECRET, pattern(_ASSIGNED), _assigned),
-    Detector(Kind.SECRET, pattern(_AFTER_IDEOGRAPHS), _after_ideographs, needs=(b"\x90",)),
+    Detector(Kind.PRIVATE_KEY, LinearPattern(_PEM), needs=(b"PRIVATE KEY",)),
+    Detector(Kind.TOKEN, LinearPattern(b"|".join(TOKEN_FORMS)), _token),
+    Detector(Kind.TOKEN, LinearPattern(_BEARER), _bearer),
+    Detector(Kind.SECRET, LinearPattern(_IN_URL), _in_url, needs=(b"://",)),
+    Detector(Kind.SECRET, LinearPattern(_ASSIGNED), _assigned),
+    Detector(Kind.SECRET, LinearPattern(_AFTER_IDEOGRAPHS), _after_ideographs, (b"\x90",), words(*_CHINESE_WORDS)),
 )
