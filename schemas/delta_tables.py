@@ -15,6 +15,8 @@ from schemas.decisions import Action
 from schemas.delta import Check, Column, DeltaTable, Wire, literal
 from schemas.feedback import MAX_CLOCK_SKEW_SECONDS
 from schemas.feedback import SCHEMA_VERSION as FEEDBACK_SCHEMA_VERSION
+from schemas.incidents import COUNTS, IncidentEvent
+from schemas.incidents import SCHEMA_VERSION as INCIDENT_SCHEMA_VERSION
 from schemas.requests import request_fields
 from schemas.scores import REQUEST_LABELS
 from schemas.scores import SCHEMA_VERSION as SCORE_SCHEMA_VERSION
@@ -242,6 +244,63 @@ ALERTS = DeltaTable(
             "known",
             f"must be {ALERT_SCHEMA_VERSION}",
             f"schema_version = {ALERT_SCHEMA_VERSION}",
+        ),
+    ),
+)
+
+INCIDENTS = DeltaTable(
+    name="incidents",
+    comment="One row a notification of an incident: what people were told, how grave, of how many alerts",
+    topic="incidents",
+    key="notification_id",
+    # Part of the incident's id, so it is the same whenever the notification is; updatedAt need not be after a replay.
+    time="started_at",
+    statistics=("updated_at", "incident_id", "event", "severity"),
+    columns=(
+        _read(Wire.TEXT, "notification_id", "Hash of incident and number"),
+        _read(Wire.TEXT, "incident_id", "Hash of scope and start; joins alerts"),
+        _read(Wire.INTEGER, "number", "Counts the incident's notifications from 1"),
+        _read(Wire.TEXT, "event", "opened, escalated, updated or resolved"),
+        _read(Wire.TEXT, "status", "firing while any alert fires, else resolved"),
+        _read(Wire.TEXT, "severity", "The gravest so far"),
+        _read(Wire.LABELS, "groupLabels", "Labels of the scope", name="group_labels"),
+        _read(Wire.LABELS, "commonLabels", "Labels that all its alerts share", name="common_labels"),
+        _read(Wire.LABELS, "commonAnnotations", "Annotations that all share", name="common_annotations"),
+        _read(Wire.JSON, "alerts", "The gravest alerts, as JSON text", name="listed_alerts"),
+        _read(Wire.INTEGER, "truncatedAlerts", "How many alerts are not listed", name="truncated_alerts"),
+        _read(Wire.JSON, "counts", f"How many are {', '.join(COUNTS)}, as JSON text"),
+        _read(Wire.INSTANT, "started_at", "Start of the incident's first alert"),
+        _read(Wire.INSTANT, "updated_at", "Event time of the notification"),
+        _read(Wire.JSON, "root_cause", "Ranked causes of the gravest alert that has some", nullable=True),
+        _read(Wire.INTEGER, "schema_version", "Version of the record's schema"),
+        *_PLACE,
+        _DAY,
+    ),
+    checks=(
+        _matches("notification_id", _RECORD_ID, "must be 32 hex digits"),
+        _matches("incident_id", _RECORD_ID, "must be 32 hex digits"),
+        Check("number", "positive", "must be 1 or more", "number >= 1"),
+        _one_of("event", IncidentEvent),
+        _one_of("status", ("firing", "resolved")),
+        Check(
+            "status",
+            "of_event",
+            "must be resolved exactly where event is",
+            f"(status = 'resolved') = (event = {literal(IncidentEvent.RESOLVED)})",
+        ),
+        _not_negative("truncated_alerts"),
+        Check(
+            "counts",
+            "not_negative",
+            f"must have {', '.join(COUNTS)}, each 0 or more",
+            " AND ".join(f"try_cast(get_json_object(counts, '$.{name}') AS BIGINT) >= 0" for name in COUNTS),
+        ),
+        Check("updated_at", "after_start", "must not be before started_at", "updated_at >= started_at"),
+        Check(
+            "schema_version",
+            "known",
+            f"must be {INCIDENT_SCHEMA_VERSION}",
+            f"schema_version = {INCIDENT_SCHEMA_VERSION}",
         ),
     ),
 )
@@ -541,5 +600,17 @@ BATCHES = DeltaTable(
     ),
 )
 
-TABLES = (VERDICTS, ALERTS, SCORES, DECISIONS, FEEDBACK, DEAD_LETTERS, BOOKS, QUARANTINE, MODEL_CARDS, BATCHES)
+TABLES = (
+    VERDICTS,
+    ALERTS,
+    INCIDENTS,
+    SCORES,
+    DECISIONS,
+    FEEDBACK,
+    DEAD_LETTERS,
+    BOOKS,
+    QUARANTINE,
+    MODEL_CARDS,
+    BATCHES,
+)
 TOPIC_TABLES = tuple(table for table in TABLES if table.topic)

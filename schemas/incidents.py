@@ -19,6 +19,8 @@ from schemas.ids import record_id
 from schemas.times import rfc3339
 
 SCHEMA_VERSION = 1
+# What `counts` counts; not_listed are alerts beyond what an incident remembers.
+COUNTS = ("firing", "suppressed", "resolved", "not_listed")
 _NEVER = "0001-01-01T00:00:00Z"  # Go's zero time: how Alertmanager writes the end of what has none
 
 

@@ -11,6 +11,7 @@ from schemas.dead_letters import dead_letter_record
 from schemas.decisions import Action, Decision
 from schemas.feedback import Feedback
 from schemas.ids import record_id
+from schemas.incidents import COUNTS, Incident, IncidentEvent
 from schemas.judge_report import JudgeReport
 from schemas.model_card import CARDS_FOLDER, load_model_card
 from schemas.scores import RequestScore
@@ -89,6 +90,29 @@ def alert(number: int, state: AlertState) -> bytes:
         root_cause={"status": "ok", "causes": []} if state is AlertState.SUPPRESSED else None,
         episode=1 if state is AlertState.SUPPRESSED else 0,
     ).to_json()
+
+
+def incident(number: int, event: IncidentEvent, told: int, **changes: Any) -> bytes:
+    """Notification `told` of the incident that began with alert `number`."""
+    start_ms = START_MS + 600_000 * number
+    over = event is IncidentEvent.RESOLVED
+    first = Alert.from_json(alert(number, AlertState.RESOLVED if over else AlertState.FIRING))
+    facts: dict[str, Any] = {
+        "incident_id": record_id("incident", number),
+        "number": told,
+        "event": event,
+        "severity": "page",
+        "group_labels": {"service_name": "chat"},
+        "common_labels": first.labels,
+        "common_annotations": first.annotations,
+        "alerts": [first],
+        "truncated": told - 1,
+        "counts": {"firing": 0 if over else told, "suppressed": 1, "resolved": int(over), "not_listed": 0},
+        "started_at_ms": start_ms,
+        "updated_at_ms": start_ms + 60_000 * (told - 1),
+        "root_cause": {"status": "ok", "causes": [{"name": "deploy of chat"}]} if told > 1 else None,
+    }
+    return Incident(**(facts | changes)).to_json()
 
 
 def score(number: int, **changes: Any) -> RequestScore:
@@ -242,6 +266,14 @@ def bad_records() -> list[Bad]:
         Bad("verdicts", changed(drifted="true"), "drifted: must be true or false"),
         Bad("verdicts", changed(evidence="x"), "evidence: must be an object or a list"),
         Bad("alerts", alert(0, AlertState.FIRING).replace(b'"firing"', b'"on fire"'), "state: must be one of"),
+        Bad("incidents", incident(0, IncidentEvent.OPENED, 0), "number: must be 1 or more"),
+        Bad("incidents", incident(0, IncidentEvent.OPENED, 1, counts={"firing": 1}), "counts: must have firing, suppr"),
+        Bad(
+            "incidents",
+            incident(0, IncidentEvent.RESOLVED, 1, counts=dict.fromkeys(COUNTS, 1)),
+            "status: must be resolved exactly where event is",
+        ),
+        Bad("incidents", incident(0, IncidentEvent.OPENED, 1, updated_at_ms=0), "updated_at: must not be before"),
         Bad("scores", orjson.dumps(scored | {"sampling_rate": 0}), "sampling_rate: must be above 0 and at most 1"),
         Bad(
             "scores", orjson.dumps(scored | {"value": None}), "score_value: must be null exactly where status is not ok"
@@ -277,6 +309,7 @@ def mutated(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
     makers = {
         "verdicts": lambda: verdict(1_000 + rng.randrange(1000)).to_json(),
         "alerts": lambda: alert(rng.randrange(100), AlertState.FIRING),
+        "incidents": lambda: incident(rng.randrange(100), IncidentEvent.OPENED, 1),
         "scores": lambda: score(rng.randrange(1000)).to_json(),
         "decisions": lambda: decision(rng.randrange(1000)),
         "feedback": lambda: feedback(rng.randrange(1000)),

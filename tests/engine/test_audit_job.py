@@ -34,6 +34,7 @@ from jobs.audit_session import open_session
 from jobs.audit_tables import register, views
 from schemas.alerts import AlertState
 from schemas.delta_tables import BATCHES, BOOKS, QUARANTINE, TOPIC_TABLES, VERDICTS
+from schemas.incidents import IncidentEvent
 from schemas.verdicts import Verdict
 from tests import audit_records as records
 
@@ -103,6 +104,9 @@ def known_good(sender: Sender) -> None:
     sender.send("alerts", records.alert(0, AlertState.RESOLVED))
     sender.send("alerts", records.alert(3, AlertState.SUPPRESSED))
     sender.send("alerts", records.alert(3, AlertState.RESOLVED))
+    for number, event in enumerate((IncidentEvent.OPENED, IncidentEvent.UPDATED, IncidentEvent.RESOLVED), 1):
+        sender.send("incidents", records.incident(0, event, number))
+    sender.send("incidents", records.incident(1, IncidentEvent.OPENED, 1))
     sender.send("decisions", records.decision(0))
     for label in records.labels():
         sender.send("feedback", label)
@@ -126,6 +130,7 @@ def sent(broker: Broker) -> Sent:
     for number in range(0, N_VERDICTS, 5):  # a job that was restarted writes the same bytes again
         sender.send("verdicts", records.verdict(number).to_json())
     sender.send("alerts", records.alert(0, AlertState.FIRING))
+    sender.send("incidents", records.incident(1, IncidentEvent.OPENED, 1))
     sender.send("dead_letters", records.dead_letter(1))
     clash = "verdict_id: this id is already there with other content"
     sender.send("verdicts", records.verdict(7, statistic=0.03).to_json(), clash)

@@ -21,7 +21,7 @@ def test_source_reads_only_what_was_committed_and_all_of_it(argv: list[str]) -> 
     options = validate([*argv, "--topic-prefix", "eu-"]).source_options
     assert options["kafka.bootstrap.servers"] == "kafka.example:9092"
     assert options["kafka.isolation.level"] == "read_committed"
-    topics = ["verdicts", "alerts", "scores", "decisions", "feedback", "dead_letters", "books"]
+    topics = ["verdicts", "alerts", "incidents", "scores", "decisions", "feedback", "dead_letters", "books"]
     assert options["subscribe"] == ",".join(f"eu-{topic}" for topic in topics)
     assert (options["startingOffsets"], options["failOnDataLoss"]) == ("earliest", "true")
 

@@ -13,11 +13,13 @@ from schemas.delta_tables import (
     DEAD_LETTERS,
     DECISIONS,
     FEEDBACK,
+    INCIDENTS,
     SCORES,
     TABLES,
     TOPIC_TABLES,
     VERDICTS,
 )
+from schemas.incidents import IncidentEvent
 from schemas.topics import ALL_TOPICS
 from tests import audit_records as records
 
@@ -73,6 +75,11 @@ def test_every_topic_is_one_of_ours() -> None:
         (VERDICTS, records.verdict(0).to_json(), set()),
         (VERDICTS, records.unknown_verdict(0).to_json(), set()),
         (ALERTS, records.alert(0, AlertState.SUPPRESSED), {"status", "receivers"}),
+        (
+            INCIDENTS,
+            records.incident(0, IncidentEvent.UPDATED, 2),
+            {"version", "groupKey", "receiver", "externalURL"},
+        ),
         (SCORES, records.score(0).to_json(), set()),
         (SCORES, records.score(3).to_json(), set()),
         (DECISIONS, records.decision(0), set()),

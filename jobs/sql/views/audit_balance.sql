@@ -14,6 +14,7 @@ stored AS (
   FROM (
     SELECT kafka_topic, false AS is_quarantined FROM verdicts
     UNION ALL SELECT kafka_topic, false FROM alerts
+    UNION ALL SELECT kafka_topic, false FROM incidents
     UNION ALL SELECT kafka_topic, false FROM scores
     UNION ALL SELECT kafka_topic, false FROM decisions
     UNION ALL SELECT kafka_topic, false FROM feedback
