@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.audit_session import DEFAULT_HEAP_MB, DEFAULT_MASTER
+from jobs.command_line import refuse_plainly
 from jobs.kafka_client import ConfigurationError, KafkaClient, load_kafka_client
 from schemas.delta import DeltaTable
 from schemas.delta_tables import TOPIC_TABLES
@@ -62,6 +63,7 @@ class AuditSettings:
 def parser() -> argparse.ArgumentParser:
     """The job's command line."""
     result = argparse.ArgumentParser("audit", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    refuse_plainly(result)
     add = result.add_argument
     add("--bootstrap-servers", required=True, help="Kafka HOST:PORT[,HOST:PORT...]")
     add("--kafka-config", help="YAML of Kafka client settings (TLS, SASL); ${NAME} is from the environment")
@@ -73,7 +75,12 @@ def parser() -> argparse.ArgumentParser:
     add("--trigger-seconds", type=float, default=10.0, help="from the start of a batch to the next (default: 10)")
     add("--max-records-per-batch", type=int, default=10_000, help="bounds memory (default: 10000)")
     add("--status-file", type=Path, help="JSON file kept up to date with batches, totals and lag")
-    add("--jars", type=Path, metavar="FOLDER", help="jars of Delta and the Kafka source (default: spark-submit's)")
+    add(
+        "--jars",
+        type=Path,
+        metavar="FOLDER",
+        help="jars of Delta and the Kafka source (default: Spark's own)",
+    )
     add("--master", default=DEFAULT_MASTER, help=f"Spark master (default: {DEFAULT_MASTER})")
     add("--heap-mb", type=int, default=DEFAULT_HEAP_MB, help=f"driver heap (default: {DEFAULT_HEAP_MB})")
     add("--ui-port", type=int, help="open Spark's web UI on this port of loopback (default: none)")

@@ -17,7 +17,15 @@ from jobs.flink_environment import job_name, keyed_stream, open_environment
 from jobs.kafka_client import ConfigurationError
 from jobs.mask_key import mask_key
 from jobs.request_slices import interval
-from jobs.settings import JobSettings, add_job_arguments, keyed_by, settings_from, sink_options, source_options
+from jobs.settings import (
+    JobSettings,
+    add_encoding_argument,
+    add_job_arguments,
+    keyed_by,
+    settings_from,
+    sink_options,
+    source_options,
+)
 from jobs.sql_script import sql_statements
 from schemas.books import IngestKind
 from schemas.requests import EVENT_TIME_HEADER
@@ -48,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     """The job's command line."""
     result = argparse.ArgumentParser("ingest", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_job_arguments(result)
-    result.add_argument("--encoding", default="auto", help="otlp_proto, otlp_json or auto (each message's first byte)")
+    add_encoding_argument(result)
     result.add_argument("--lenient", action="store_true", help="accept base64 ids and enum names")
     result.add_argument("--allowed-lateness-seconds", type=int, default=600, help="older spans are late (default: 600)")
     # Twice the lateness: a copy may come long after the first while event time stood still.
@@ -65,7 +73,11 @@ def parser() -> argparse.ArgumentParser:
         help="how long spans wait for others of their trace, by Kafka's timestamps; 0: never (default: 30)",
     )
     result.add_argument(
-        "--text", default="none", help="masked: carry prompts and responses, personal data masked; or none (default)"
+        "--text",
+        default="none",
+        choices=("none", "masked"),
+        metavar="TEXT",
+        help="masked: carry prompts and responses, personal data masked; or none (default)",
     )
     result.add_argument(
         "--text-max-characters",
@@ -83,10 +95,6 @@ def parser() -> argparse.ArgumentParser:
 def validate(argv: list[str] | None = None) -> tuple[argparse.Namespace, JobSettings]:
     """Check the command line. Raises ConfigurationError naming the field and the remedy."""
     arguments = parser().parse_args(argv)
-    if arguments.encoding not in ("auto", "otlp_proto", "otlp_json"):
-        raise ConfigurationError(
-            "command line", "--encoding", f"{arguments.encoding!r} is none of ours", "Use auto, otlp_proto or otlp_json"
-        )
     for name in ("allowed_lateness_seconds", "deduplicate_seconds", "max_skew_seconds", "masking_verdict_seconds"):
         if getattr(arguments, name) <= 0:
             option = "--" + name.replace("_", "-")
@@ -107,8 +115,6 @@ def validate(argv: list[str] | None = None) -> tuple[argparse.Namespace, JobSett
 
 
 def _validate_text(arguments: argparse.Namespace) -> None:
-    if arguments.text not in ("none", "masked"):
-        raise ConfigurationError("command line", "--text", f"{arguments.text!r} is none of ours", "Use none or masked")
     mask_key(required=arguments.text == "masked")
     if not 1 <= arguments.text_max_characters <= MOST_CHARACTERS:
         remedy = f"Give a number from 1 to {MOST_CHARACTERS}: a request must fit into a Kafka record"

@@ -15,7 +15,15 @@ from pyflink.table.udf import udf
 
 from jobs.flink_environment import job_name, keyed_stream, open_environment
 from jobs.kafka_client import ConfigurationError
-from jobs.settings import JobSettings, add_job_arguments, keyed_by, settings_from, sink_options, source_options
+from jobs.settings import (
+    JobSettings,
+    add_encoding_argument,
+    add_job_arguments,
+    keyed_by,
+    settings_from,
+    sink_options,
+    source_options,
+)
 from jobs.sql_script import sql_statements
 from schemas.books import MetricKind
 from schemas.requests import EVENT_TIME_HEADER
@@ -37,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
         "ingest-metrics", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_job_arguments(result)
-    result.add_argument("--encoding", default="auto", help="otlp_proto, otlp_json or auto (each message's first byte)")
+    add_encoding_argument(result)
     result.add_argument("--lenient", action="store_true", help="accept enum names")
     result.add_argument(
         "--max-skew-seconds", type=float, default=300, help="further ahead of Kafka's time is clock_skew (default: 300)"
@@ -72,10 +80,6 @@ def parser() -> argparse.ArgumentParser:
 def validate(argv: list[str] | None = None) -> tuple[argparse.Namespace, JobSettings]:
     """Check the command line. Raises ConfigurationError naming the field and the remedy."""
     arguments = parser().parse_args(argv)
-    if arguments.encoding not in ("auto", "otlp_proto", "otlp_json"):
-        raise ConfigurationError(
-            "command line", "--encoding", f"{arguments.encoding!r} is none of ours", "Use auto, otlp_proto or otlp_json"
-        )
     for name in ("max_skew_seconds", "allowed_lateness_seconds", "series_per_metric", "forget_series_hours"):
         if not 0 < getattr(arguments, name) < float("inf"):
             option = "--" + name.replace("_", "-")

@@ -25,7 +25,7 @@ from jobs.yaml_fields import (
     fields_of,
     finite_number,
     milliseconds,
-    nearest,
+    not_one_of,
     one_of,
     optional,
     parsed_yaml,
@@ -244,7 +244,7 @@ def _source(
         here.refuse(f"{name} takes no model", "Leave it out")
     if isinstance(value, str):
         if value not in models:
-            here.refuse(f"{value!r} is none of `models`", nearest(value, models))
+            here.refuse(*not_one_of(value, models))
         return models[value]
     return _model(here, str(value.get("package") or value.get("hub") or value.get("path")), value)
 

@@ -3,7 +3,9 @@
 import argparse
 from dataclasses import dataclass
 
+from jobs.command_line import refuse_plainly
 from jobs.kafka_client import KafkaClient, load_kafka_client
+from udfs.telemetry.encodings import ENCODINGS
 
 TRANSACTION_TIMEOUT_MS = 600_000
 
@@ -27,7 +29,8 @@ class JobSettings:
 
 
 def add_job_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that every job shares."""
+    """Add the arguments that every job shares; whatever is wrong with any is a ConfigurationError from then on."""
+    refuse_plainly(parser)
     parser.add_argument("--bootstrap-servers", required=True, help="Kafka HOST:PORT[,HOST:PORT...]")
     parser.add_argument(
         "--kafka-config", help="YAML of Kafka client settings (TLS, SASL); ${NAME} is from the environment"
@@ -36,6 +39,12 @@ def add_job_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parallelism", type=int, default=1, help="of every operator (default: 1)")
     parser.add_argument("--checkpoint-interval-seconds", type=float, default=5.0, help="default: %(default)s")
     parser.add_argument("--name-suffix", default="", help="tells two copies of one job apart")
+
+
+def add_encoding_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the encoding of OTLP messages."""
+    help_text = "otlp_proto, otlp_json or auto: by each message's first byte (default: auto)"
+    parser.add_argument("--encoding", default="auto", choices=("auto", *ENCODINGS), metavar="ENCODING", help=help_text)
 
 
 def settings_from(arguments: argparse.Namespace) -> JobSettings:

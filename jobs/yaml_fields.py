@@ -127,6 +127,18 @@ def nearest(name: str, known: Collection[str], more: str = "") -> str:
     return f"{f'Did you mean {close[0]}? ' if close else ''}Known are {', '.join(known)}{more}"
 
 
+def not_one_of(value: Any, choices: Collection[str]) -> tuple[str, str]:
+    """Return the problem and the remedy of a word that is not among a few.
+
+    >>> not_one_of("exakt", ["asymptotic", "exact"])
+    ('`exakt` is not one of: asymptotic, exact', 'Did you mean exact?')
+    """
+    by_lower_case = {choice.lower(): choice for choice in choices}
+    close = difflib.get_close_matches(str(value).lower(), list(by_lower_case), n=1, cutoff=0.6)
+    remedy = f"Did you mean {by_lower_case[close[0]]}?" if close else "Write one of these"
+    return f"`{value}` is not one of: {', '.join(choices)}", remedy
+
+
 def text(value: Any) -> str:
     """A text that is not empty."""
     if not isinstance(value, str) or not value.strip():
@@ -202,7 +214,7 @@ def one_of(choices: Collection[str]) -> Check:
 
     def check(value: Any) -> str:
         if value not in choices:
-            raise WrongValueError(f"{value!r} is none of its words", nearest(str(value), choices))
+            raise WrongValueError(*not_one_of(value, choices))
         return str(value)
 
     return check

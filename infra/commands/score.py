@@ -12,6 +12,7 @@ from rich.table import Table
 from gpu_scorers.scorer import Request, Score, Scorer
 from jobs.kafka_client import ConfigurationError
 from jobs.scorers import build_scorers, load_scorers
+from jobs.yaml_fields import not_one_of
 
 DEFAULT_SCORERS = Path(__file__).resolve().parents[1] / "conf" / "scorers.yaml"
 TABLE_WIDTH = 120  # where there is no terminal to ask
@@ -74,8 +75,7 @@ def chosen_scorers(file: Path, only: tuple[str, ...]) -> list[Scorer]:
     names = [spec.name for spec in whole.scorers]
     for name in only:
         if name not in names:
-            problem = f"{name!r} is none of its scorers"
-            raise ConfigurationError(str(file), "--only", problem, f"They are {', '.join(names)}")
+            raise ConfigurationError(str(file), "--only", *not_one_of(name, names))
     kept = tuple(spec for spec in whole.scorers if not only or spec.name in only)
     return build_scorers(replace(whole, scorers=kept))
 

@@ -30,7 +30,7 @@ def test_statements_as_committed() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--encoding", "avro"], "--encoding: 'avro' is none of ours"),
+        (["--encoding", "avro"], "--encoding: `avro` is not one of: auto, otlp_proto, otlp_json"),
         (["--allowed-lateness-seconds", "0"], "--allowed-lateness-seconds: is not positive"),
         (["--max-skew-seconds", "nan"], "--max-skew-seconds: is not positive"),
         (["--series-per-metric", "0"], "--series-per-metric: is not positive"),

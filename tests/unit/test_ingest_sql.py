@@ -31,12 +31,12 @@ def test_statements_as_committed() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--encoding", "avro"], "--encoding: 'avro' is none of ours"),
+        (["--encoding", "avro"], "--encoding: `avro` is not one of: auto, otlp_proto, otlp_json"),
         (["--allowed-lateness-seconds", "0"], "--allowed-lateness-seconds: is not positive"),
         (["--deduplicate-seconds", "599"], "--deduplicate-seconds: is below --allowed-lateness-seconds"),
         (["--max-skew-seconds", "-1"], "--max-skew-seconds: is not positive"),
         (["--join-seconds", "-1"], "--join-seconds: is negative"),
-        (["--text", "raw"], "--text: 'raw' is none of ours"),
+        (["--text", "raw"], "--text: `raw` is not one of: none, masked"),
         (["--text", "masked", "--text-max-characters", "0"], "--text-max-characters: is out of range"),
         (["--masking-verdict-seconds", "0"], "--masking-verdict-seconds: is not positive"),
         (["--name-model", "names:load"], "--name-model: is given, but no text is carried"),

@@ -120,7 +120,7 @@ WRONG_MONITORS = [
     ({"min_samples": 0}, "monitors[0].min_samples", "is no whole number above 0", "from 1"),
     ({"min_samples": True}, "monitors[0].min_samples", "is no whole number above 0", "from 1"),
     ({"slice_shards": 1.5}, "monitors[0].slice_shards", "is no whole number above 0", "from 1"),
-    ({"method": "exakt"}, "monitors[0].method", "is none of its words", "Did you mean exact?"),
+    ({"method": "exakt"}, "monitors[0].method", "`exakt` is not one of: asymptotic, exact", "Did you mean exact?"),
     ({"slide_seconds": 25}, "monitors[0].slide_seconds", "25 s does not divide the window of 60 s", "whole number"),
     ({"slide_seconds": 120}, "monitors[0].slide_seconds", "does not divide", "whole number"),
     ({"slide_seconds": 0}, "monitors[0].slide_seconds", "0 is not above 0", "above 0"),

@@ -54,7 +54,7 @@ def test_a_table_says_why_there_is_no_figure() -> None:
 
 def test_what_can_t_be_done_is_said() -> None:
     assert "Give --prompt, --response, or both" in run(score.command).output
-    with pytest.raises(ConfigurationError, match=r"'no' is none of its scorers\. They are embedding_similarity"):
+    with pytest.raises(ConfigurationError, match=r"`no` is not one of: embedding_similarity"):
         CliRunner().invoke(score.command, ["--text", "a", "--only", "no"], catch_exceptions=False)
 
 

@@ -118,3 +118,25 @@ def test_every_job_has_the_contract() -> None:
     code = f"import importlib\nfor job in {{}}:\n m = {module}; m.main; m.validate"
     done = subprocess.run([sys.executable, "-c", code.format(submit.JOBS)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("job", "args", "said"),
+    [
+        ("drift", (), "--monitors: is missing. Add it, as in `slacktide submit drift --monitors monitors.yaml`"),
+        ("slo", (), "--slos: is missing. Add it, as in `slacktide submit slo --slos slos.yaml`"),
+        ("audit", (), "--warehouse: is missing. Add it, as in `python -m jobs.audit "),
+        ("ingest", ("--nosuch=1",), "--nosuch=1: is no option of the ingest job. `slacktide submit ingest -- --help`"),
+        ("ingest", ("--parallelism", "two"), "--parallelism: `two` is not a whole number. Give a whole number"),
+        ("ingest", ("--encoding",), "--encoding: has no value. Write the value behind it"),
+        ("ingest", ("--encoding", "avro"), "--encoding: `avro` is not one of: auto, otlp_proto, otlp_json. Write one"),
+        ("ingest", ("--te", "masked"), "--te: may be any of --text, --text-max-characters. Write it out"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence(
+    job: str, args: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        submit.validate(JobRequest(job, KAFKA, CLUSTER, args=args))
+    assert str(caught.value).startswith(f"command line: {said}")
+    assert capsys.readouterr().err == ""  # argparse would print its usage here
