@@ -5,7 +5,7 @@ from typing import Any
 
 from jobs.openslo.documents import Documents, mapping, metadata_of
 from jobs.openslo.metric_sources import Source, source_of
-from jobs.openslo.record_fields import JUDGE_F1, MEASUREMENTS, REQUESTS, SCORES, RecordFields
+from jobs.openslo.record_fields import JUDGE_F1, MEASUREMENTS, REQUESTS, SAMPLING_RATE, SCORES, RecordFields
 from jobs.openslo.values import flag
 from jobs.yaml_fields import REQUIRED, Place, fields_of, optional, text
 from udfs.slo.conditions import Condition
@@ -98,7 +98,8 @@ def _ratio(place: Place, body: dict[str, Any], documents: Documents, judged: boo
     _refuse_at_most(total, part)
     if len(conditions[1]) == (total.records.named_by is not None):
         place.field(name).refuse("has no condition", "Say under `where` which of the total it is")
-    return Measured(Ratio(*conditions, is_good, judge), total.records)
+    chance = SAMPLING_RATE if total.records.topic == SCORES else None
+    return Measured(Ratio(*conditions, is_good, judge, chance), total.records)
 
 
 def _conditions(source: Source) -> tuple[Condition, ...]:

@@ -71,4 +71,4 @@ SOURCES = {
         named_by="name",
     ),
 }
-JUDGE_F1 = "judge.f1"
+JUDGE_F1, SAMPLING_RATE = "judge.f1", "sampling_rate"

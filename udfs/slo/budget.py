@@ -48,12 +48,20 @@ class Budget:
         return self.remaining
 
 
-def error_budget(good: float, total: float, target: float, *, elapsed: float = 1.0, min_events: float = 1) -> Budget:
+def error_budget(
+    good: float,
+    total: float,
+    target: float,
+    *,
+    elapsed: float = 1.0,
+    min_events: float = 1,
+    n_events: float | None = None,
+) -> Budget:
     """Return the budget after `good` events among `total` under `target`. O(1).
 
     `no_data` without traffic, `low_traffic` below `min_events`, `invalid` where the counts can't be: then a budget has
-    no figures, and so no credit. Raises ValueError where the target is not from 0, below 1, or `elapsed` not above 0,
-    up to 1.
+    no figures, and so no credit. `n_events` is how many there really were where `total` is estimated from a sample.
+    Raises ValueError where the target is not from 0, below 1, or `elapsed` not above 0, up to 1.
 
     >>> budget = error_budget(198, 200, 0.99)
     >>> budget.burn_rate, budget.remaining
@@ -66,7 +74,7 @@ def error_budget(good: float, total: float, target: float, *, elapsed: float = 1
     if not 0.0 < elapsed <= 1.0:
         raise ValueError(f"elapsed must be above 0, up to 1, not {elapsed}")
     status, flags = counts_status(good, total)
-    if status is Status.OK and total < min_events:
+    if status is Status.OK and (total if n_events is None else n_events) < min_events:
         status = Status.LOW_TRAFFIC
     ratio, burn = error_ratio(good, total), burn_rate(good, total, target)
     if status is not Status.OK or ratio is None or burn is None:

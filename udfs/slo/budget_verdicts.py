@@ -14,7 +14,7 @@ from udfs.slo.burn_rules import TICKET, RuleOutcome, judge_rule, worst
 from udfs.slo.counts import SloCounts
 from udfs.slo.exhaustion import projected_exhaustion_ms
 from udfs.slo.periods import HOUR_MS, MINUTE_MS, Bounds, Calendar, duration_text
-from udfs.slo.ring import Counts
+from udfs.slo.ring import Counts, EstimatedCounts
 from udfs.slo.slo import Slo
 
 # What "the rate of now" is in a projection: long enough to be steady, short enough to be now.
@@ -32,26 +32,37 @@ class Standing:
     exhausted_ms: int | None
 
 
-def standing(slo: Slo, counts: SloCounts, end_ms: int, *, unqualified: bool = False) -> Standing:
+def standing(
+    slo: Slo, counts: SloCounts, end_ms: int, *, unqualified: bool = False, sampled: SloCounts | None = None
+) -> Standing:
     """Return where `slo` stands at `end_ms` (epoch milliseconds, a whole minute). O(slots), some 50 microseconds.
 
-    `unqualified`: events came, but of a judge whose scores don't count.
+    `unqualified`: events came, but of a judge whose scores don't count. `sampled` counts the events that `counts` are
+    estimated from, where they are: a minimum of events is about those.
     """
     minute = (end_ms - 1) // MINUTE_MS
     found: dict[int, Counts] = {}
 
+    def since(first_minute: int) -> Counts:
+        estimated = counts.since(minute, first_minute)
+        return (
+            estimated if sampled is None else EstimatedCounts.of(estimated, sampled.since(minute, first_minute).total)
+        )
+
     def counts_of(length_ms: int) -> Counts:
         if length_ms not in found:
-            found[length_ms] = counts.rolling(minute, length_ms)
+            found[length_ms] = since(minute + 1 - max(1, length_ms // MINUTE_MS))
         return found[length_ms]
 
     bounds, elapsed = slo.period.bounds(end_ms), 1.0
     if isinstance(slo.period, Calendar):
         bounds = slo.period.bounds(end_ms - 1)
         elapsed = (end_ms - bounds.start_ms) / (bounds.end_ms - bounds.start_ms)
-    of_period = counts.since(minute, bounds.start_ms // MINUTE_MS)
-    least = slo.min_events * slo.budgeting.unit
-    budget = error_budget(of_period.good, of_period.total, slo.target, elapsed=elapsed, min_events=least)
+    of_period = since(bounds.start_ms // MINUTE_MS)
+    least = slo.min_events * (1 if slo.estimates_budget else slo.budget_unit)
+    budget = error_budget(
+        of_period.good, of_period.total, slo.target, elapsed=elapsed, min_events=least, n_events=of_period.n
+    )
     if budget.status is Status.NO_DATA and (of_period.invalid or unqualified):
         budget = replace(budget, status=Status.INVALID if of_period.invalid else Status.JUDGE_UNQUALIFIED)
     outcomes = tuple(judge_rule(rule, counts_of, slo.target, min_events=least) for rule in slo.burn_rules)
@@ -79,7 +90,7 @@ def budget_verdicts(slo: Slo, labels: Sequence[str], end_ms: int, where: Standin
         threshold=0.0,
         wrong_side="below",
         status=budget.status,
-        n_window=where.counts.total // slo.budgeting.unit,
+        n_window=_n_events(slo, where.counts),
         effect=budget.burn_rate,
         evidence=_evidence(slo, where, where.outcomes)
         | {"alert": slo.alert.evidence(f"{slo.name}-budget-exhausted", TICKET, 1)},
@@ -101,7 +112,7 @@ def _burn_verdict(slo: Slo, labels: Sequence[str], end_ms: int, where: Standing,
         threshold=telling.rule.factor,
         wrong_side="above",
         status=status,
-        n_window=telling.long.total // slo.budgeting.unit,
+        n_window=_n_events(slo, telling.long),
         evidence=_evidence(slo, where, outcomes)
         | {
             "rule": telling.rule.name,
@@ -114,7 +125,8 @@ def _burn_verdict(slo: Slo, labels: Sequence[str], end_ms: int, where: Standing,
 
 
 def _evidence(slo: Slo, where: Standing, outcomes: Sequence[RuleOutcome]) -> dict[str, Any]:
-    unit, budget = slo.budgeting.unit, where.budget
+    unit, budget = slo.budget_unit, where.budget
+    sampled = {"n_sampled": where.counts.n} if slo.estimates_budget else {}
     return {
         "service": slo.service,
         "period": slo.period.name,
@@ -125,12 +137,18 @@ def _evidence(slo: Slo, where: Standing, outcomes: Sequence[RuleOutcome]) -> dic
         "good": where.counts.good / unit if unit > 1 else where.counts.good,
         "total": where.counts.total // unit,
         "n_invalid": where.counts.invalid,
+        **sampled,
         "sli": budget.sli,
         "burn_rate": budget.burn_rate,
         "budget_remaining": budget.remaining,
         "projected_exhaustion": None if where.exhausted_ms is None else rfc3339(where.exhausted_ms),
         "windows": [_window(outcome, unit) for outcome in outcomes],
     }
+
+
+def _n_events(slo: Slo, counts: Counts) -> int:
+    """How many events, or slices, there were."""
+    return counts.n if slo.estimates_budget else counts.total // slo.budget_unit
 
 
 def _window(outcome: RuleOutcome, unit: int) -> dict[str, Any]:

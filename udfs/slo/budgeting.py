@@ -36,10 +36,11 @@ class Budgeting:
         """What one event, or one slice, counts for."""
         return BILLION if self.method is Method.RATIO_TIMESLICES else 1
 
-    def of_slice(self, good: int, total: int) -> tuple[int, int]:
+    def of_slice(self, good: int, total: int, n_events: int | None = None) -> tuple[int, int]:
         """Return what a closed time slice of `good` among `total` events adds to the budget's counts. O(1).
 
-        Counts that can't be (more good than all) come back as they are, to be refused where they are added.
+        `n_events` is how many there really were where `total` is estimated from a sample. Counts that can't be (more
+        good than all) come back as they are, to be refused where they are added.
 
         >>> Budgeting(Method.TIMESLICES, slice_target=0.9).of_slice(95, 100)
         (1, 1)
@@ -48,7 +49,7 @@ class Budgeting:
         """
         if self.method is Method.OCCURRENCES or not 0 <= good <= total:
             return good, total
-        if total < max(1, self.min_slice_events):
+        if (total if n_events is None else n_events) < max(1, self.min_slice_events):
             return 0, 0
         if self.method is Method.TIMESLICES:
             return int(good >= self.slice_target * total), 1

@@ -158,7 +158,7 @@ def judge_rule(
     status, _ = counts_status(long.good, long.total)
     if status is Status.NO_DATA and long.invalid:
         status = Status.INVALID
-    if status is Status.OK and long.total < min_events:
+    if status is Status.OK and long.n < min_events:
         status = Status.LOW_TRAFFIC
     firing = (
         status is Status.OK

@@ -1,6 +1,8 @@
 """Indicators: what one slice of requests says of a service level, as a tally that adds up.
 
-- `Ratio`: good among all events that a condition chooses (errors, refusals, hallucinations, latency under a limit).
+- `Ratio`: good among all events that a condition chooses (errors, refusals, hallucinations, latency under a limit). Of
+  sampled events each counts for 1 / chance of being sampled (Horvitz & Thompson 1952): so slices and series that were
+  sampled at different rates add up to what all of their events would have given.
 - `Quantile`: the distribution of a field (time to first token of streamed calls), as a log sketch.
 - `Throughput`: events a second. A request is one record whatever its attempts, so retries count once.
 """
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schemas.judge_report import QUALIFYING_F1
 from udfs.judging.window_judge import Input, InputKind, Values
@@ -18,13 +21,17 @@ from udfs.sketches.log import LogSketch
 from udfs.slo.conditions import Columns, Condition, all_of
 
 RELATIVE_ACCURACY = 0.01
+# What an event that stands for itself alone counts among sampled ones: weights are whole millionths, and sums exact.
+SAMPLED_UNIT = 1_000_000
+LEAST_CHANCE = 1e-6  # a chance below it is none: sums of weights must stay within 64 bits
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
     """What a slice holds: good events, all events, those about which the indicator is unknown, and a sketch or none.
 
-    `n_unqualified` are events judged by a judge that has not shown what it must (spec S1).
+    `n_unqualified` are events judged by a judge that has not shown what it must (spec S1). Where events were sampled,
+    good and total are estimates in `SAMPLED_UNIT`s, and `n_sampled` is how many events they are estimated from.
     """
 
     good: int = 0
@@ -32,12 +39,18 @@ class Tally:
     n_null: int = 0
     n_unqualified: int = 0
     sketch: bytes = b""
+    n_sampled: int = 0
+
+    @property
+    def n(self) -> int:
+        """How many events were really seen: what a minimum of events is about."""
+        return self.n_sampled or self.total
 
     def plus(self, other: "Tally") -> "Tally":
         """Return both together.
 
         >>> Tally(1, 2).plus(Tally(3, 4, n_null=1))
-        Tally(good=4, total=6, n_null=1, n_unqualified=0, sketch=b'')
+        Tally(good=4, total=6, n_null=1, n_unqualified=0, sketch=b'', n_sampled=0)
         """
         sketch = self.sketch or other.sketch
         if self.sketch and other.sketch:
@@ -48,24 +61,26 @@ class Tally:
             self.n_null + other.n_null,
             self.n_unqualified + other.n_unqualified,
             sketch,
+            self.n_sampled + other.n_sampled,
         )
 
     def to_bytes(self) -> bytes:
-        """Return 32 bytes and the sketch."""
-        return _TALLY.pack(self.good, self.total, self.n_null, self.n_unqualified) + self.sketch
+        """Return 40 bytes and the sketch."""
+        return _TALLY.pack(self.good, self.total, self.n_null, self.n_unqualified, self.n_sampled) + self.sketch
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Tally":
-        """Read it again. Raises struct.error on fewer bytes.
+    def from_bytes(cls, data: bytes, version: int = 2) -> "Tally":
+        """Read it again. Version 1 knew of no sampled events. Raises struct.error on fewer bytes.
 
         >>> Tally.from_bytes(Tally(1, 2, 3).to_bytes()) == Tally(1, 2, 3)
         True
         """
-        good, total, n_null, n_unqualified = _TALLY.unpack_from(data)
-        return cls(good, total, n_null, n_unqualified, bytes(data[_TALLY.size :]))
+        layout = _TALLY if version > 1 else _TALLY_1
+        good, total, n_null, n_unqualified, *sampled = layout.unpack_from(data)
+        return cls(good, total, n_null, n_unqualified, bytes(data[layout.size :]), *sampled)
 
 
-_TALLY = struct.Struct("<4q")
+_TALLY, _TALLY_1 = struct.Struct("<5q"), struct.Struct("<4q")
 NOTHING = Tally()
 
 
@@ -88,19 +103,22 @@ class Ratio:
 
     An event of which `part` is unknown counts for neither: it is in `n_null`. Where `judge_f1` names the field with the
     F1 that the event's judge showed, events of a judge below `QUALIFYING_F1`, or of one that showed none, are in
-    `n_unqualified` and count for neither.
+    `n_unqualified` and count for neither. Where `chance` names the field with an event's chance of being sampled, each
+    counts for 1 / chance, and one whose chance is not in `LEAST_CHANCE` to 1 is unknown.
     """
 
     total: tuple[Condition, ...]
     part: tuple[Condition, ...]
     part_is_good: bool = True
     judge_f1: str | None = None
+    chance: str | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The fields of all conditions, and the judge's."""
+        """The fields of all conditions, the judge's, and the chance of being sampled."""
         found = [given for condition in (*self.total, *self.part) for given in condition.inputs]
-        return _distinct(found if self.judge_f1 is None else [*found, Input(self.judge_f1, InputKind.NUMBER)])
+        more = [Input(name, InputKind.NUMBER) for name in (self.judge_f1, self.chance) if name is not None]
+        return _distinct([*found, *more])
 
     def tally(self, columns: Columns, n: int) -> Tally:
         """Return how many were good, and how many there were."""
@@ -114,9 +132,18 @@ class Ratio:
             chosen &= qualified
         part = all_of(self.part, columns, n)
         counted = chosen & part.known
-        total, in_part = int(counted.sum()), int((counted & part.holds).sum())
+        if self.chance is not None:
+            chance = np.asarray(columns[Input(self.chance, InputKind.NUMBER)], dtype=np.float64)
+            with np.errstate(invalid="ignore"):
+                counted &= (chance >= LEAST_CHANCE) & (chance <= 1.0)
+        n_counted = int(counted.sum())
+        if self.chance is None:
+            total, in_part = n_counted, int((counted & part.holds).sum())
+        else:
+            total, in_part = (_estimate(chance[of]) for of in (counted, counted & part.holds))
         good = in_part if self.part_is_good else total - in_part
-        return Tally(good, total, int(chosen.sum()) - total, n_unqualified)
+        n_sampled = 0 if self.chance is None else n_counted
+        return Tally(good, total, int(chosen.sum()) - n_counted, n_unqualified, n_sampled=n_sampled)
 
 
 @dataclass(frozen=True)
@@ -169,6 +196,11 @@ def tallies(indicators: Sequence[Indicator], inputs: Sequence[Input], columns: S
     by_input = dict(zip(inputs, columns, strict=True))
     n = len(columns[0]) if columns else 0
     return [indicator.tally(by_input, n) for indicator in indicators]
+
+
+def _estimate(chances: NDArray[np.float64]) -> int:
+    """How many events those chosen with these chances stand for, in `SAMPLED_UNIT`s."""
+    return int(np.rint(SAMPLED_UNIT / chances).astype(np.int64).sum())
 
 
 def _distinct(inputs: Iterable[Input]) -> tuple[Input, ...]:

@@ -17,6 +17,29 @@ class Counts(NamedTuple):
     total: int = 0
     invalid: int = 0
 
+    @property
+    def n(self) -> int:
+        """How many events were really seen."""
+        return self.total
+
+
+class EstimatedCounts(Counts):
+    """Counts whose good and total are estimates from a sample of `sampled` events."""
+
+    sampled: int
+
+    @classmethod
+    def of(cls, counts: Counts, sampled: int) -> "EstimatedCounts":
+        """Return `counts` with what they are estimated from."""
+        estimated = cls(*counts)
+        estimated.sampled = sampled
+        return estimated
+
+    @property
+    def n(self) -> int:
+        """How many events were really seen."""
+        return self.sampled
+
 
 @dataclass(slots=True, eq=False)
 class Ring:

@@ -9,11 +9,11 @@ from schemas.judge_report import QUALIFYING_F1
 from schemas.verdicts import VerdictKind
 from udfs.judging.frame import Frame
 from udfs.judging.measured import Side
-from udfs.slo.budgeting import Budgeting
+from udfs.slo.budgeting import Budgeting, Method
 from udfs.slo.burn_rules import BurnRule, refuse_unreachable
 from udfs.slo.counts import MOST_ROLLING_MS
 from udfs.slo.identity import identity
-from udfs.slo.indicators import Indicator, Quantile, Throughput
+from udfs.slo.indicators import SAMPLED_UNIT, Indicator, Quantile, Ratio, Throughput
 from udfs.slo.periods import MINUTE_MS, Calendar, Period
 
 
@@ -113,6 +113,26 @@ class Slo:
         point = self.window if self.window is not None and self.window.is_point else None
         what = (self.source, self.indicator, self.budgeting, self.period.zone, self.start_of_day, point)
         return hashlib.blake2b(identity(what), digest_size=8).digest()
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether its events are a sample, each counting for several."""
+        return isinstance(self.indicator, Ratio) and self.indicator.chance is not None
+
+    @property
+    def event_unit(self) -> int:
+        """What one event counts for in a tally."""
+        return SAMPLED_UNIT if self.is_sampled else 1
+
+    @property
+    def estimates_budget(self) -> bool:
+        """Whether its budget is in events that were estimated from a sample."""
+        return self.is_sampled and self.budgeting.method is Method.OCCURRENCES
+
+    @property
+    def budget_unit(self) -> int:
+        """What one event, or one slice, counts for in its budget."""
+        return self.event_unit if self.estimates_budget else self.budgeting.unit
 
     @property
     def group_by(self) -> tuple[str, ...]:

@@ -64,11 +64,11 @@ class SloSeries:
             return []
         verdicts = self._window(now, end_ms, tally)
         if not (slo.window and slo.window.is_point):
-            self._count(now, end_ms, tally.good, tally.total)
+            self._count(now, end_ms, tally)
         self._close(now, end_ms)
         if end_ms % slo.evaluate_ms == 0:
             unqualified = now.last_unqualified_ms != NEVER_MS
-            where = standing(slo, now.counts, end_ms, unqualified=unqualified)
+            where = standing(slo, now.counts, end_ms, unqualified=unqualified, sampled=now.sampled)
             verdicts += budget_verdicts(slo, self.labels, end_ms, where)
         return verdicts
 
@@ -86,29 +86,33 @@ class SloSeries:
         is_whole = now.begun_ms <= start_ms
         verdict = window_verdict(self.slo, rule, self.labels, end_ms, whole, is_whole=is_whole)
         if rule.is_point and verdict.status == Status.OK:
-            self._count(now, end_ms, int(not verdict.drifted), 1)
+            self._count(now, end_ms, Tally(int(not verdict.drifted), 1))
         return [verdict]
 
-    def _count(self, now: SloState, end_ms: int, good: int, total: int) -> None:
+    def _count(self, now: SloState, end_ms: int, tally: Tally) -> None:
         """Take events into the budget: at once, or into the open time slice."""
-        if not total and not good:
+        if not tally.total and not tally.good:
             return
         budgeting = self.slo.budgeting
         if budgeting.method is Method.OCCURRENCES:
-            now.counts.add((end_ms - 1) // MINUTE_MS, good, total)
+            now.counts.add((end_ms - 1) // MINUTE_MS, tally.good, tally.total)
+            if now.sampled is not None:
+                now.sampled.add((end_ms - 1) // MINUTE_MS, 0, tally.n_sampled)
             return
         ends_ms = -(-end_ms // budgeting.slice_ms) * budgeting.slice_ms
         if ends_ms != now.open_end_ms:
             self._close(now, ends_ms)
-            now.open_end_ms, now.open_good, now.open_total = ends_ms, 0, 0
-        now.open_good += good
-        now.open_total += total
+            now.open_end_ms, now.open_good, now.open_total, now.open_sampled = ends_ms, 0, 0, 0
+        now.open_good += tally.good
+        now.open_total += tally.total
+        now.open_sampled += tally.n_sampled
 
     def _close(self, now: SloState, end_ms: int) -> None:
         """Take the open time slice into the budget where it is over."""
         if now.open_end_ms == NEVER_MS or end_ms < now.open_end_ms:
             return
-        good, total = self.slo.budgeting.of_slice(now.open_good, now.open_total)
+        n_events = now.open_sampled if self.slo.is_sampled else None
+        good, total = self.slo.budgeting.of_slice(now.open_good, now.open_total, n_events)
         if total or good:
             now.counts.add((now.open_end_ms - 1) // MINUTE_MS, good, total)
-        now.open_end_ms, now.open_good, now.open_total = NEVER_MS, 0, 0
+        now.open_end_ms, now.open_good, now.open_total, now.open_sampled = NEVER_MS, 0, 0, 0

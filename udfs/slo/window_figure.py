@@ -30,13 +30,13 @@ def window_verdict(
         threshold=rule.limit,
         wrong_side=rule.wrong_side,
         status=status,
-        n_window=tally.total,
+        n_window=tally.n,
         n_window_null=tally.n_null,
         evidence={
             "figure": slo.figure,
             "service": slo.service,
-            "good": tally.good if slo.figure == "bad_ratio" else None,
-            "total": tally.total,
+            "good": _events(slo, tally.good) if slo.figure == "bad_ratio" else None,
+            "total": _events(slo, tally.total),
             "target": slo.target,
             "min_events": rule.min_events,
             **evidence,
@@ -54,13 +54,18 @@ def _figure(slo: Slo, rule: WindowRule, tally: Tally, is_whole: bool) -> tuple[S
     if not tally.total:
         status = Status.JUDGE_UNQUALIFIED if tally.n_unqualified else Status.NO_DATA
         return status, None, {"n_unqualified": tally.n_unqualified}
-    if tally.total < rule.min_events or (isinstance(slo.indicator, Throughput) and not is_whole):
+    if tally.n < rule.min_events or (isinstance(slo.indicator, Throughput) and not is_whole):
         return Status.INSUFFICIENT_DATA, None, {}
     if isinstance(slo.indicator, Throughput):
         return Status.OK, tally.total / (rule.window_ms / 1000), {}
     if isinstance(slo.indicator, Quantile):
         return _quantile(tally, slo.indicator.q)
     return Status.OK, (tally.total - tally.good) / tally.total, {"sli": tally.good / tally.total}
+
+
+def _events(slo: Slo, count: int) -> float:
+    """A count of a tally in events: of a sample, an estimate."""
+    return count / slo.event_unit if slo.is_sampled else count
 
 
 def _quantile(tally: Tally, q: float) -> tuple[Status, float | None, dict[str, Any]]:
