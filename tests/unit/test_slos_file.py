@@ -200,6 +200,7 @@ def test_scores_and_measurements(tmp_path: Path) -> None:
         ("model", "scorer"),
     )
     assert first.indicator.total == (TextIs("score", ("factuality",)),)
+    assert first.indicator.chance == "sampling_rate"
     assert isinstance(second.indicator, MetricRatio)
     assert (second.source, second.indicator.at_most) == ("measurements", 0.8)
     assert second.indicator.part == (TextIs("name", ("ttft",)), TextIs("labels.pod", ("a", "b")))
