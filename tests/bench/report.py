@@ -1,10 +1,14 @@
 """The table every benchmark prints: ours beside its peer and its limit, from one run, with the target it must reach."""
 
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
+
+_BEGAN = time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,16 @@ class Row:
     ratio: float | None = None
     target: str = ""
     reached: bool | None = None
+
+
+def elapsed_seconds() -> float:
+    """How long the bench has run."""
+    return time.monotonic() - _BEGAN
+
+
+def progress(text: str) -> None:
+    """Say on stderr what a bench is about, with the seconds since its start."""
+    print(f"{elapsed_seconds():6.1f} s  {text}", file=sys.stderr, flush=True)
 
 
 def at_least(ratio: float, bound: float) -> tuple[str, bool]:
