@@ -66,12 +66,15 @@ def drift(*, series: str | None, out: Path | None, **where: Any) -> None:
     """
     from infra.plots.drift_series import SeriesBook
     from infra.plots.figure_file import checked_figure_path, default_path
+    from infra.plots.record_sources import none_in_file
 
     if out is not None:
         checked_figure_path(out)
     book = SeriesBook.of(_records(**where), series)
     if book.n_skipped:
         click.echo(f"skipped {book.n_skipped} records that are neither a verdict nor an alert", err=True)
+    if where["source"] is not None and not book.series:
+        raise none_in_file(where["source"], "verdicts")
     if series is None:
         _list(book)
         return
@@ -133,12 +136,16 @@ def _list(book: Any) -> None:
 def slo(*, name: str, out: Path | None, **where: Any) -> None:
     """Draw the budget and the burn rates of the SLO called NAME; with several series, NAME/label=value,..."""
     from infra.plots.figure_file import checked_figure_path, default_path, save
+    from infra.plots.record_sources import none_in_file
     from infra.plots.slo_chart import draw_slo
     from infra.service_levels.standings import SloBook
 
     if out is not None:
         checked_figure_path(out)
-    history = SloBook.of(_records(**where), name).find(name)
+    book = SloBook.of(_records(**where), name)
+    if where["source"] is not None and not book.histories:
+        raise none_in_file(where["source"], f"verdict on a service level called {name}")
+    history = book.find(name)
     path = out or default_path("slo", history.label)
     save(draw_slo(history), path)
     click.echo(path)

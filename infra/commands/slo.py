@@ -41,6 +41,7 @@ def command(ctx: click.Context, /, *, name: str | None, as_json: bool, **where: 
     """Show where service levels stand: budget left, burn rates, and when the budget will be gone."""
     if ctx.invoked_subcommand is not None:
         return
+    from infra.plots.record_sources import none_in_file
     from infra.service_levels.standings import SloBook
 
     book = SloBook.of(_records(**where), name)
@@ -52,6 +53,8 @@ def command(ctx: click.Context, /, *, name: str | None, as_json: bool, **where: 
             click.echo(json_line(history))
     elif histories:
         print_whole(table_of(histories))
+    elif where["source"] is not None:
+        raise none_in_file(where["source"], f"verdict on a service level{f' called {name}' if name else ''}")
     elif name:
         raise StackError(f"there is no verdict on a service level called {name}", "`slacktide slo` lists them")
     else:

@@ -6,6 +6,7 @@ from typing import Any
 
 from infra.errors import StackError
 from infra.plots.judged_window import JudgedWindow, alert_start_ms, judged_window, series_of
+from infra.plots.record_sources import sorted_in
 from schemas.status import Status
 
 FEW_NAMES = 10
@@ -58,16 +59,10 @@ class SeriesBook:
     def of(cls, records: Iterable[dict[str, Any] | None], wanted: str | None = None) -> "SeriesBook":
         """Sort `records`; None is one that could not be read. Given `wanted`, windows of other series are not kept."""
         book = cls()
-        for record in records:
-            try:
-                book._add(record, wanted)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                book.n_skipped += 1
+        book.n_skipped = sorted_in(records, lambda record: book._add(record, wanted))
         return book
 
-    def _add(self, record: dict[str, Any] | None, wanted: str | None) -> None:
-        if record is None:
-            raise ValueError("unreadable")
+    def _add(self, record: dict[str, Any], wanted: str | None) -> None:
         key, name = series_of(record)
         started = alert_start_ms(record)
         window = judged_window(record) if started is None and is_meant(wanted, key, name) else None

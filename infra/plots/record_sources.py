@@ -1,6 +1,6 @@
 """Verdict and alert records, from a file or from topics; None for each that can't be read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,30 @@ def records_of_verdicts(kafka: KafkaClient, prefix: str, since_ms: int | None) -
 def records_of_file(path: Path) -> Iterator[Record | None]:
     """Yield the records of a Parquet file (by its name), or of one with a JSON object a line. Raises StackError."""
     return _of_parquet(path) if path.suffix.lower() == ".parquet" else _of_lines(path)
+
+
+def sorted_in(records: Iterable[Record | None], take: Callable[[Record], None]) -> int:
+    """Hand every record to `take`, and return how many were skipped: unreadable ones, and those it can't make use of.
+
+    >>> found = []
+    >>> sorted_in([{"a": 1}, None, {"b": 2}], lambda record: found.append(record["a"])), found
+    (2, [1])
+    """
+    n_skipped = 0
+    for record in records:
+        try:
+            if record is None:
+                raise ValueError("unreadable")
+            take(record)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            n_skipped += 1
+    return n_skipped
+
+
+def none_in_file(path: Path, what: str) -> StackError:
+    """Return the error of a file that holds nothing of what is asked for."""
+    written = '`slacktide sql -e "TABLE verdicts" --format json` or `slacktide monitors backtest --write FILE`'
+    return StackError(f"{path} holds no {what}", f"Give a file that {written} wrote, or a Parquet file of verdicts")
 
 
 def _of_parquet(path: Path) -> Iterator[Record | None]:

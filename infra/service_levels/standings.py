@@ -9,6 +9,7 @@ import orjson
 
 from infra.errors import StackError
 from infra.plots.judged_window import instant_ms, series_of
+from infra.plots.record_sources import sorted_in
 from schemas.status import Status
 from schemas.times import epoch_ms
 from schemas.verdicts import VerdictKind
@@ -80,16 +81,10 @@ class SloBook:
     def of(cls, records: Iterable[dict[str, Any] | None], wanted: str | None = None) -> "SloBook":
         """Sort verdict records; other kinds are passed over. Given `wanted`, only SLOs called so, or labelled so."""
         book = cls()
-        for record in records:
-            try:
-                book._add(record, wanted)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                book.n_skipped += 1
+        book.n_skipped = sorted_in(records, lambda record: book._add(record, wanted))
         return book
 
-    def _add(self, record: dict[str, Any] | None, wanted: str | None) -> None:
-        if record is None:
-            raise ValueError("unreadable")
+    def _add(self, record: dict[str, Any], wanted: str | None) -> None:
         if record.get("kind") != VerdictKind.SLO or record["test"] != BUDGET_TEST:
             return
         key, _ = series_of(record)

@@ -82,14 +82,18 @@ def test_without_a_series_those_there_are_are_listed(tmp_path: Path) -> None:
     assert result.stderr == "skipped 2 records that are neither a verdict nor an alert\n"
 
 
-def test_an_empty_file_says_how_to_get_verdicts(tmp_path: Path) -> None:
-    assert "slacktide submit drift" in run("drift", "--from", lines_file(tmp_path)).stdout
-
-
 def refused(result: Result, words: str) -> None:
     """The command ended with an error that `slacktide` shows as a sentence, and wrote no figure."""
     assert isinstance(result.exception, StackError | ConfigurationError), result.output
     assert words in str(result.exception)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\xff\xfe", b"monitors:\n  - name: a\n", b'{"a": 1}\n'])
+def test_a_file_without_verdicts_is_told_of_as_such(tmp_path: Path, content: bytes) -> None:
+    source = lines_file(tmp_path, more=content)
+    for line in (("drift",), ("drift", "chat")):
+        refused(run(*line, "--from", source), f"{source} holds no verdicts. Give a file that `slacktide sql")
+    refused(run("slo", "chat", "--from", source), f"{source} holds no verdict on a service level called chat. Give")
 
 
 def test_plain_words_where_nothing_can_be_drawn(tmp_path: Path) -> None:

@@ -83,7 +83,8 @@ def test_json_lines(file: Path) -> None:
 def test_nothing_yet(tmp_path: Path) -> None:
     (tmp_path / "none.jsonl").write_text("")
     result = CliRunner().invoke(command, ["--from", str(tmp_path / "none.jsonl")])
-    assert "no verdict on a service level yet" in result.output
+    assert isinstance(result.exception, StackError)
+    assert "none.jsonl holds no verdict on a service level. Give a file that `slacktide sql" in str(result.exception)
 
 
 def test_check_explains_the_shipped_file() -> None:
