@@ -40,7 +40,7 @@ class Matcher:
         if not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", self.name):
             raise MatcherError("the name is not that of a label: letters, digits and _")
         if self.is_regex:
-            _require_regex(self.value)
+            _require_regex(self.name, self.value)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether an alert with these labels is meant. O(value); about a microsecond once seen.
@@ -95,13 +95,13 @@ def all_match(matchers: Iterable[Matcher], labels: Mapping[str, str]) -> bool:
     return all(matcher.matches(labels) for matcher in matchers)
 
 
-def _require_regex(pattern: str) -> None:
+def _require_regex(name: str, pattern: str) -> None:
     if len(pattern) > MAX_PATTERN_CHARACTERS:
-        raise MatcherError(f"the regular expression has more than {MAX_PATTERN_CHARACTERS} characters")
+        raise MatcherError(f"the regular expression for {name} has more than {MAX_PATTERN_CHARACTERS} characters")
     try:
         _full_match(pattern, "")
     except (pa.ArrowInvalid, UnicodeEncodeError):
-        raise MatcherError("the regular expression is not one of RE2's") from None
+        raise MatcherError(f"the regular expression for {name} is not one of RE2's") from None
 
 
 @lru_cache(maxsize=65_536)

@@ -115,6 +115,8 @@ def list_(*, show_all: bool, bootstrap_servers: str, kafka_config: str | None, t
 @click.option("--topic-prefix", default="", help="Put before the topic's name.")
 def expire(*, silence_id: str, bootstrap_servers: str, kafka_config: str | None, topic_prefix: str) -> None:
     """End the silence SILENCE_ID now; the beginning of the id will do."""
+    if not silence_id.strip():
+        raise click.UsageError("SILENCE_ID is empty, which is the beginning of every id; `silence list` shows the ids.")
     kafka = load_kafka_client(bootstrap_servers, kafka_config)
     meant = [silence for name, silence in _read(kafka, topic_prefix).items() if name.startswith(silence_id)]
     if len(meant) != 1:

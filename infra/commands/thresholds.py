@@ -44,10 +44,11 @@ def command(reference: Path, *, false_alarms: str, values: int, series: int, min
         raise ConfigurationError(PLACE, "--slide-seconds", problem, "Choose a slide of which it holds a whole number")
     profile = _profile(reference)
     tests = max(1, len(profile.features)) * series
+    budget = _budget(false_alarms)
     cache = AnswerCache(cache_folder())
     found: dict[str, Threshold] = {}
     try:
-        rate = FalseAlarmBudget.parse(false_alarms).onset_rate(slide_seconds=slide_seconds, tests=tests)
+        rate = budget.onset_rate(slide_seconds=slide_seconds, tests=tests)
         for name, feature in sorted(profile.features.items()):
             overlap = window_seconds // slide_seconds
             found[name] = _threshold(feature, rate, values, overlap, min_effect=min_effect, cache=cache)
@@ -57,6 +58,13 @@ def command(reference: Path, *, false_alarms: str, values: int, series: int, min
     _show(found)
     for note in cache.notes:
         click.echo(f"warning: {note}", err=True)
+
+
+def _budget(text: str) -> FalseAlarmBudget:
+    try:
+        return FalseAlarmBudget.parse(text)
+    except ValueError as error:
+        raise ConfigurationError(PLACE, "--false-alarms", str(error), "Write it like one of these") from None
 
 
 def _profile(path: Path) -> ReferenceProfile:

@@ -44,8 +44,8 @@ def test_a_promise_that_is_not_kept_says_why(reference: Path, tmp_path: Path) ->
     ("changed", "says"),
     [
         (("--slide-seconds", "70"), "does not divide"),
-        (("--false-alarms", "often"), "no false-alarm budget"),
-        (("--false-alarms", "1 per 5m"), "is not rare"),
+        (("--false-alarms", "often"), "or '1 per 1000 windows'. Write it like one of these"),
+        (("--false-alarms", "1 per 5m"), "Allow fewer alarms"),
     ],
 )
 def test_what_can_not_be_is_refused(reference: Path, tmp_path: Path, changed: tuple[str, str], says: str) -> None:

@@ -117,7 +117,7 @@ def test_the_committed_changes_explain_what_they_say() -> None:
         ("inhibition: [{source: ['a=~('], target: ['a=b'], equal: [a]}]", "inhibition[0].source", "name=value"),
         ("deduplication: [{fingerprint_fields: []}]", "deduplication[0].fingerprint_fields", "at least one"),
         ("changes: {deploi: {action: suppress}}", "changes.deploi", "mean deploy"),
-        ("changes: {deploy: {action: ignore}}", "changes.deploy.action", "suppress"),
+        ("changes: {deploy: {action: ignore}}", "changes.deploy.action", "Write one"),
         ("changes: {deploy: {bar_factor: 1}}", "changes.deploy.bar_factor", "above 1"),
         ("changes: {deploy: {window_seconds: 9999}}", "changes.deploy.max_window_seconds", "at least window_seconds"),
         ("changes: {deploy: {explain: ['a=b']}}", "changes.deploy.explain", "mean explains"),

@@ -166,7 +166,18 @@ def test_what_is_no_profile_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ReferenceProfileError, match=r"none\.json: file: No such file or directory"):
+    with pytest.raises(ReferenceProfileError) as refused:
+        ReferenceProfile.load(tmp_path / "none.json")
+    assert str(refused.value) == (
+        f"{tmp_path}/none.json: file: No such file in {tmp_path}. "
+        f"Build it with `slacktide reference build NAME --out {tmp_path}`"
+    )
+
+
+def test_where_a_missing_file_was_looked_for_others_are_named(tmp_path: Path) -> None:
+    for name in ("b-1.json", "a-1.json", "e-1.embedding.json"):
+        (tmp_path / name).touch()
+    with pytest.raises(ReferenceProfileError, match=r"or name one that is there: a-1\.json, b-1\.json$"):
         ReferenceProfile.load(tmp_path / "none.json")
 
 

@@ -22,7 +22,7 @@ NOWHERE = "127.0.0.1:1"
         (["service_name=chat", "--for", "1h", "--starts-at", "2h"], "end before it starts"),
         (["service_name=chat", "--for", "soon"], "neither a duration"),
         (["service_name", "--for", "1h"], "is no matcher"),
-        (["service_name=~(", "--for", "1h"], "RE2"),
+        (["model=a", "service_name=~(", "--for", "1h"], "regular expression for service_name is not one of RE2's"),
         (["service_name!=chat", "--for", "1h"], "every alert would be silenced"),
         (["--for", "1h"], "Missing argument"),
     ],
@@ -31,6 +31,13 @@ def test_a_wrong_silence_is_refused(arguments: list[str], said: str) -> None:
     result = CliRunner().invoke(silence.command, ["add", *arguments, "--bootstrap-servers", NOWHERE])
     assert result.exit_code == 2
     assert said in result.output
+
+
+@pytest.mark.parametrize("beginning", ["", " "])
+def test_an_empty_id_means_no_silence(beginning: str) -> None:
+    result = CliRunner().invoke(silence.command, ["expire", beginning, "--bootstrap-servers", NOWHERE])
+    assert result.exit_code == 2
+    assert "SILENCE_ID is empty" in result.output
 
 
 @pytest.mark.parametrize(

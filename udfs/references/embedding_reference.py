@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from schemas.ids import content_digest
 from schemas.times import rfc3339
-from udfs.references.errors import ReferenceProfileError
+from udfs.references.errors import ReferenceProfileError, missing_reference
 from udfs.references.feature import FeatureReference
 from udfs.sketches.reference import RankReference
 from udfs.sketches.vector_sum import VectorSum
@@ -100,6 +100,8 @@ class EmbeddingReference:
         where = str(path)
         try:
             body = orjson.loads(Path(path).read_bytes())
+        except FileNotFoundError as error:
+            raise missing_reference(path, "embed", ".embedding.json") from error
         except OSError as error:
             raise ReferenceProfileError(where, "file", f"{error.strerror}", _REBUILD) from error
         except orjson.JSONDecodeError as error:

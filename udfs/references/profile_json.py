@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from udfs.references.category_feature import CategoryReference
-from udfs.references.errors import ReferenceProfileError
+from udfs.references.errors import ReferenceProfileError, missing_reference
 from udfs.references.feature import FeatureReference
 from udfs.sketches.category import CategoryCounts
 from udfs.statistics.categories import Category
@@ -66,6 +66,8 @@ def read_file(path: Path | str) -> FileContent:
     where = str(path)
     try:
         body = orjson.loads(Path(path).read_bytes())
+    except FileNotFoundError as error:
+        raise missing_reference(path, "build", ".json") from error
     except OSError as error:
         raise ReferenceProfileError(where, "file", f"{error.strerror}", _REMEDY) from error
     except orjson.JSONDecodeError as error:
