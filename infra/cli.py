@@ -6,6 +6,7 @@ import sys
 import click
 
 from infra.errors import StackError
+from infra.help_text import HelpFormatter
 from jobs.kafka_client import ConfigurationError
 
 # name -> (module, what it does in a line); every module has the click command as `command`.
@@ -32,6 +33,8 @@ COMMANDS = {
     "sql": ("infra.commands.sql", "Open Spark SQL on the Delta audit tables."),
 }
 USER_ERROR = 2
+# Every command's context makes its formatter of this.
+click.Context.formatter_class = HelpFormatter
 
 
 class LazyGroup(click.Group):

@@ -31,7 +31,7 @@ Examples:
       --bootstrap-servers kafka.example:9093 --kafka-config kafka.yaml --python /opt/slacktide/bin/python
   slacktide submit drift -- --help
 
-What `submit` doesn't know is the job's own option; `slacktide submit JOB -- --help` lists those.
+`slacktide submit JOB -- --help` lists the job's own options, which `submit` passes on.
 """
 
 

@@ -1,14 +1,19 @@
 """The console command: help is instant and has examples, and what the user can mend is said in a sentence."""
 
+import importlib
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from infra.cli import COMMANDS, main, slacktide
 from infra.ports import free_ports
+from infra.submit import JOBS
 
 
 def run(*argv: str, state: Path) -> tuple[int, str, str]:
@@ -24,6 +29,28 @@ def test_every_command_has_help_with_examples(name: str) -> None:
     assert answer.exit_code == 0, answer.output
     assert "xamples:" in answer.output
     assert f"slacktide {name}" in answer.output
+
+
+def every_help(path: list[str], command: click.Command) -> Iterator[str]:
+    """The help of a command and of all below it, at 80 columns."""
+    yield CliRunner().invoke(slacktide, [*path, "--help"], env={"COLUMNS": "80"}).output
+    for name, below in getattr(command, "commands", {}).items():
+        yield from every_help([*path, name], below)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_breaks_no_word(name: str) -> None:
+    command = slacktide.get_command(click.Context(slacktide), name)
+    assert command is not None
+    for text in every_help([name], command):
+        assert not re.search(r"\S-$", text, re.MULTILINE), text
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_help_of_a_job_breaks_no_word(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    module = importlib.import_module("jobs." + ("audit_settings" if job == "audit" else job.replace("-", "_")))
+    assert not re.search(r"\w-$", module.parser().format_help(), re.MULTILINE)
 
 
 def test_help_lists_every_command_and_imports_no_engine() -> None:

@@ -127,7 +127,7 @@ WRONG_MONITORS = [
     ({"window_seconds": -60}, "monitors[0].window_seconds", "-60 is not above 0", "above 0"),
     ({"window_seconds": 0.0001}, "monitors[0].window_seconds", "no whole number of milliseconds", "three decimals"),
     ({"alpah": 0.01}, "monitors[0].alpah", "is not a known field", "Did you mean alpha?"),
-    ({"reference": "nowhere.json"}, "monitors[0].reference", "No such file in /", "slacktide reference build NAME --out /"),
+    ({"reference": "nowhere.json"}, "monitors[0].reference", "No such file in /", "slacktide reference build NAME"),
     ({"model_card": "nowhere.json"}, "monitors[0].model_card", "can't be read", "Give a path"),
     ({"model_card": "monitors.yaml"}, "monitors[0].model_card", "is not JSON", "Write one JSON object"),
     ({"reference": CARD}, "monitors[0].reference", "schema_version", "slacktide reference build"),
