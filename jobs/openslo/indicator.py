@@ -10,6 +10,7 @@ from jobs.openslo.values import flag
 from jobs.yaml_fields import REQUIRED, Place, fields_of, optional, text
 from udfs.slo.conditions import Condition
 from udfs.slo.indicators import Indicator, Quantile, Ratio, Throughput
+from udfs.slo.metric_quantile import MetricQuantile
 from udfs.slo.metric_ratio import MetricRatio
 
 _INLINE = {"metadata": (optional(mapping), None), "spec": (mapping, REQUIRED)}
@@ -129,6 +130,8 @@ def _threshold(source: Source) -> Indicator:
         if source.field is not None or source.quantile is not None:
             source.place.refuse("asks for two figures", "Give field and quantile, or per_second")
         return Throughput(source.where)
+    if source.records.topic == MEASUREMENTS and source.field is None and source.quantile is not None:
+        return MetricQuantile(source.where, source.quantile)
     if source.field is None or source.quantile is None:
         remedy = "Give field and quantile, such as 0.95, or `per_second: true` for a throughput"
         source.place.refuse("names no figure", remedy)

@@ -55,10 +55,12 @@ def request(rng: np.random.Generator, at_slice: int) -> dict[str, Any]:
 
 
 def score(rng: np.random.Generator, at_slice: int) -> dict[str, Any]:
-    """One score: of a qualified judge, but for a while of another."""
+    """One score: of a qualified judge, but for a while of another; sampled at one of two rates."""
     f1 = 0.9 if 10 <= at_slice < 20 else 0.95
     name = "factuality" if rng.random() < 0.8 else "toxicity"
-    return {"service_name": "chat", "score": name, "value": float(rng.random() ** 0.05), "judge": {"f1": f1, "n": 500}}
+    rate = 0.3 if rng.random() < 0.5 else 1.0
+    body = {"service_name": "chat", "score": name, "value": float(rng.random() ** 0.05), "sampling_rate": rate}
+    return body | {"judge": {"f1": f1, "n": 500}}
 
 
 def measurement(rng: np.random.Generator, at_slice: int) -> dict[str, Any]:
@@ -185,6 +187,15 @@ def ratio(name: str, part: str, topic: str, which: dict[str, Any], where: list[A
     }
 
 
+def quantile(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """An SLO on a quantile of another topic, below 0.8 in 97 % of windows."""
+    slo = ratio(name, "bad", "", {}, [])
+    del slo["metadata"]["annotations"]
+    slo["spec"]["indicator"] = {"spec": {"thresholdMetric": {"metricSource": {"type": "slacktide", "spec": spec}}}}
+    slo["spec"]["objectives"] = [{"op": "lt", "value": 0.8, "target": 0.97}]
+    return slo
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped SLOs, one of them by service alone: two groups of series."""
@@ -199,6 +210,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     documents += [ratio("measured", "good", "measurements", {"name": "ttft"}, [], at_most=0.8)]
     documents[-2]["metadata"]["annotations"] |= {"slacktide.dev/judged": "true"}
+    documents += [quantile("measured-p90", {"from": "measurements", "name": "ttft", "quantile": 0.9, "window": "1m"})]
     path = tmp_path_factory.mktemp("slos") / "slos.yaml"
     path.write_text(yaml.safe_dump_all(documents))
     return path
@@ -262,13 +274,21 @@ def test_scores_count_only_of_a_qualified_judge(live: Outcome) -> None:
     assert {body["status"] for body in windows[10:19]} <= {"ok", "judge_unqualified"}
     assert "judge_unqualified" in {body["status"] for body in windows}
     share = 0.8**20  # P(u^0.05 < 0.8)
-    assert abs(of(live, "budget(scored)")[-1]["evidence"]["sli"] - (1 - share)) < 0.02
+    budget = of(live, "budget(scored)")[-1]
+    assert abs(budget["evidence"]["sli"] - (1 - share)) < 0.02
+    # Half of them stand for 1, half for 10 / 3 requests.
+    assert budget["n_window"] == budget["evidence"]["n_sampled"] > 1000
+    assert abs(budget["evidence"]["total"] / budget["n_window"] - 13 / 6) < 0.15
 
 
 def test_metric_points_count_their_observations(live: Outcome) -> None:
     evidence = of(live, "budget(measured)")[-1]["evidence"]
     assert evidence["total"] > 10_000
     assert abs(evidence["sli"] - 0.98) < 0.01
+    windows = [body["statistic"] for body in of(live, "sli(measured-p90)") if body["status"] == "ok"]
+    assert len(windows) > SLICES // 2 - 5
+    # 0.7 of the observations are up to 0.4, 0.98 up to 0.8: the ninth tenth lies 0.2 / 0.28 of the way between.
+    assert abs(sum(windows) / len(windows) - (0.4 + 0.4 * 0.2 / 0.28)) < 0.02
 
 
 def test_the_command_shows_where_they_stand(live: Outcome, broker: Broker) -> None:

@@ -16,6 +16,7 @@ from schemas.model_card import CARDS_FOLDER
 from udfs.slo.budgeting import Method
 from udfs.slo.conditions import NumberIs, TextIs, WithinAdaptiveLatency
 from udfs.slo.indicators import Quantile, Ratio, Throughput
+from udfs.slo.metric_quantile import MetricQuantile
 from udfs.slo.metric_ratio import MetricRatio
 from udfs.slo.periods import DAY_MS, HOUR_MS, Calendar, Rolling
 
@@ -204,6 +205,20 @@ def test_scores_and_measurements(tmp_path: Path) -> None:
     assert isinstance(second.indicator, MetricRatio)
     assert (second.source, second.indicator.at_most) == ("measurements", 0.8)
     assert second.indicator.part == (TextIs("name", ("ttft",)), TextIs("labels.pod", ("a", "b")))
+
+
+def test_a_quantile_of_a_metrics_histogram(tmp_path: Path) -> None:
+    spec = {"from": "measurements", "name": "ttft", "quantile": 0.99, "window": "5m", "slide": "1m"}
+    body = put("spec/indicator", {"spec": {"thresholdMetric": source(**spec)}})
+    body["spec"]["objectives"] = [{"op": "lt", "value": 2.5, "target": 0.95}]
+    body["metadata"]["annotations"] = {"slacktide.dev/burn-rates": "none"}
+    (found,) = load(tmp_path, body).slos
+    assert found.indicator == MetricQuantile((TextIs("name", ("ttft",)),), 0.99)
+    assert (found.source, found.figure, found.window and found.window.limit) == ("measurements", "p99", 2.5)
+    # Of a gauge the quantile is over its values.
+    body["spec"]["indicator"] = {"spec": {"thresholdMetric": source(**spec, field="value")}}
+    (found,) = load(tmp_path, body).slos
+    assert found.indicator == Quantile("value", 0.99, (TextIs("name", ("ttft",)),))
 
 
 SCORES = {"from": "scores"}

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from schemas.judge_report import QUALIFYING_F1
 from udfs.judging.window_judge import Input, InputKind, Values
+from udfs.sketches import both_histograms
+from udfs.sketches.both_histograms import BothHistograms
 from udfs.sketches.log import LogSketch
 from udfs.slo.conditions import Columns, Condition, all_of
 
@@ -54,7 +56,7 @@ class Tally:
         """
         sketch = self.sketch or other.sketch
         if self.sketch and other.sketch:
-            sketch = LogSketch.merge_all([self.sketch, other.sketch], RELATIVE_ACCURACY).to_bytes()
+            sketch = _merged(self.sketch, other.sketch)
         return Tally(
             self.good + other.good,
             self.total + other.total,
@@ -78,6 +80,13 @@ class Tally:
         layout = _TALLY if version > 1 else _TALLY_1
         good, total, n_null, n_unqualified, *sampled = layout.unpack_from(data)
         return cls(good, total, n_null, n_unqualified, bytes(data[layout.size :]), *sampled)
+
+
+def _merged(one: bytes, other: bytes) -> bytes:
+    """Two sketches of one sort, told by their tag."""
+    if one[1:4] == both_histograms.TAG:
+        return BothHistograms.from_bytes(one).merge(BothHistograms.from_bytes(other)).to_bytes()
+    return LogSketch.merge_all([one, other], RELATIVE_ACCURACY).to_bytes()
 
 
 _TALLY, _TALLY_1 = struct.Struct("<5q"), struct.Struct("<4q")
@@ -163,7 +172,7 @@ class Quantile:
     @property
     def name(self) -> str:
         """Such as `p95`."""
-        return f"p{round(100.0 * self.q, 9):g}"
+        return quantile_name(self.q)
 
     def tally(self, columns: Columns, n: int) -> Tally:
         """Return the sketch; `good` is 0."""
@@ -196,6 +205,15 @@ def tallies(indicators: Sequence[Indicator], inputs: Sequence[Input], columns: S
     by_input = dict(zip(inputs, columns, strict=True))
     n = len(columns[0]) if columns else 0
     return [indicator.tally(by_input, n) for indicator in indicators]
+
+
+def quantile_name(q: float) -> str:
+    """Return how a quantile is called.
+
+    >>> quantile_name(0.95), quantile_name(0.999)
+    ('p95', 'p99.9')
+    """
+    return f"p{round(100.0 * q, 9):g}"
 
 
 def _estimate(chances: NDArray[np.float64]) -> int:

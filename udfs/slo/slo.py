@@ -14,6 +14,7 @@ from udfs.slo.burn_rules import BurnRule, refuse_unreachable
 from udfs.slo.counts import MOST_ROLLING_MS
 from udfs.slo.identity import identity
 from udfs.slo.indicators import SAMPLED_UNIT, Indicator, Quantile, Ratio, Throughput
+from udfs.slo.metric_quantile import MetricQuantile
 from udfs.slo.periods import MINUTE_MS, Calendar, Period
 
 
@@ -101,7 +102,7 @@ class Slo:
         refuse_unreachable(self.burn_rules, self.target)
         if self.period.length_ms > MOST_ROLLING_MS:
             raise ValueError(f"a period of {self.period.name} is longer than a year")
-        if self.window is None and isinstance(self.indicator, Quantile | Throughput):
+        if self.window is None and isinstance(self.indicator, Quantile | MetricQuantile | Throughput):
             raise ValueError("a quantile or a throughput needs a window")
 
     @cached_property
@@ -142,7 +143,7 @@ class Slo:
     @property
     def figure(self) -> str:
         """What a window's figure is: `p95`, `bad_ratio` or `per_second`."""
-        if isinstance(self.indicator, Quantile):
+        if isinstance(self.indicator, Quantile | MetricQuantile):
             return self.indicator.name
         return "per_second" if isinstance(self.indicator, Throughput) else "bad_ratio"
 

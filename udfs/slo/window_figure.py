@@ -8,11 +8,14 @@ from typing import Any
 from schemas.status import Status
 from schemas.verdicts import Verdict
 from udfs.judging.measured import Measured, measured_verdict
+from udfs.sketches.both_histograms import BothHistograms
 from udfs.sketches.log import LogSketch
 from udfs.slo.indicators import Quantile, Tally, Throughput
+from udfs.slo.metric_quantile import MetricQuantile
 from udfs.slo.slo import Slo, WindowRule
 
 ALL_ZERO, INFINITE = "all_zero", "infinite"
+_METHODS = {Quantile: "log_sketch", MetricQuantile: "histogram"}
 
 
 def window_verdict(
@@ -43,14 +46,17 @@ def window_verdict(
             "alert": slo.alert.evidence(f"{slo.name}-window", slo.alert.severity, slo.alert.firing_after_windows),
         },
     )
-    method = "log_sketch" if isinstance(slo.indicator, Quantile) else "counts"
+    method = _METHODS.get(type(slo.indicator), "counts")
     frame = slo.about("sli", rule.window_ms, rule.slide_ms)
     verdict = measured_verdict(frame, labels, end_ms, measured, test=slo.figure, method=method)
-    breached_at_limit = rule.equal_breaches and verdict.statistic == rule.limit
+    # A censored figure is there only where it is a breach.
+    breached_at_limit = verdict.statistic == rule.limit and (rule.equal_breaches or "edge" in evidence)
     return replace(verdict, drifted=True) if breached_at_limit else verdict
 
 
 def _figure(slo: Slo, rule: WindowRule, tally: Tally, is_whole: bool) -> tuple[Status, float | None, dict[str, Any]]:
+    if isinstance(slo.indicator, MetricQuantile) and tally.sketch and (tally.n >= rule.min_events or not tally.total):
+        return _histogram_quantile(tally, slo.indicator.q, rule)
     if not tally.total:
         status = Status.JUDGE_UNQUALIFIED if tally.n_unqualified else Status.NO_DATA
         return status, None, {"n_unqualified": tally.n_unqualified}
@@ -76,3 +82,24 @@ def _quantile(tally: Tally, q: float) -> tuple[Status, float | None, dict[str, A
     if figure is None or math.isinf(figure):
         return Status.INVALID, None, {"flags": [INFINITE]}
     return Status.OK, figure, {}
+
+
+def _histogram_quantile(tally: Tally, q: float, rule: WindowRule) -> tuple[Status, float | None, dict[str, Any]]:
+    """The quantile where the buckets tell it.
+
+    Where it lies in a bucket without an end we know only on which side of the bucket's edge. That is a figure, the
+    edge, where it is a breach for sure: the worst outage ends up in that bucket. Else it is `inconclusive`.
+    """
+    histogram = BothHistograms.from_bytes(tally.sketch)
+    found, flags = histogram.quantile(q)
+    evidence: dict[str, Any] = {"flags": list(flags)} if flags else {}
+    if found.value is None or not found.censored:
+        return found.status, found.value, evidence
+    beyond = "above" if q > histogram.share_at_most(found.value) else "below"
+    evidence |= {"edge": found.value, "quantile_is": f"{beyond} the edge"}
+    # What is beyond the last bound is above it; what is in the first bucket may be equal to its bound.
+    at_limit = found.value == rule.limit and (beyond == "above" or rule.equal_breaches)
+    past_limit = found.value > rule.limit if beyond == "above" else found.value < rule.limit
+    if beyond == rule.wrong_side and (past_limit or at_limit):
+        return Status.OK, found.value, evidence
+    return Status.INCONCLUSIVE, None, evidence
