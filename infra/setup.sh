@@ -75,6 +75,9 @@ packages() {
   PIP_CONSTRAINT=constraints.txt .venv/bin/python -m pip install --quiet --editable '.[dev,scorers]'
 }
 
+# Whatever it is told about colours, Maven 3.8 resets them at its end: without this a log holds bare escapes.
+plain() { sed $'s/\e\\[[0-9;]*m//g'; }
+
 jars() {
   local profile part
   for profile in broker flink spark; do
@@ -82,7 +85,7 @@ jars() {
     part="$JARS/$profile.part"
     rm -rf "$part"
     mvn --quiet --batch-mode -Dstyle.color=never --file infra/pom.xml --activate-profiles "$profile" dependency:copy-dependencies \
-      -DoutputDirectory="$(mkdir -p "$part" && cd "$part" && pwd)"
+      -DoutputDirectory="$(mkdir -p "$part" && cd "$part" && pwd)" 2>&1 | plain
     rm -rf "${JARS:?}/$profile"
     mv "$part" "$JARS/$profile"
   done

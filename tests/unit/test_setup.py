@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[2] / "infra" / "setup.sh"
-TOOLS = ("bash", "dirname", "sed", "env")
+TOOLS = ("bash", "dirname", "sed", "env", "rm", "mv", "mkdir")
 
 
 @pytest.fixture
@@ -105,3 +105,22 @@ def test_every_target_is_listed_in_a_line_of_help() -> None:
     phony = next(line for line in makefile.splitlines() if line.startswith(".PHONY")).split(":")[1].split()
     assert [line.split()[1] for line in listed.splitlines()] == phony
     assert all(len(line.split(maxsplit=2)[2]) > 10 for line in listed.splitlines())
+
+
+def fetch_jars(path: Path, maven: str) -> subprocess.CompletedProcess[str]:
+    program(path / "mvn", maven)
+    environment = {"PATH": str(path), "JARS": str(path / "jars")}
+    return subprocess.run([path / "bash", SCRIPT, "jars"], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_maven_leaves_no_escapes_in_the_log(path: Path) -> None:
+    done = fetch_jars(path, r"printf '\033[0m\033[1;31mwarned\033[m of a jar\n\033[0m'")
+    assert done.returncode == 0
+    assert done.stdout == "warned of a jar\n" * 3  # a profile each
+    assert "\033" not in done.stderr
+
+
+def test_what_maven_fails_of_is_shown_and_ends_the_set_up(path: Path) -> None:
+    done = fetch_jars(path, "echo 'no such jar' >&2; exit 1")
+    assert done.returncode == 1
+    assert done.stdout == "no such jar\n"
