@@ -328,20 +328,39 @@ def _same_hour(context: MonitorContext, place: Place, given: dict[str, Any]) -> 
 
 
 def _limit(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
+    field, figure = given["field"], given["figure"]
+    kind = {found.name: found.type for found in request_fields()}.get(field)
+    if kind is FieldType.STRING:
+        place.field("field").refuse(
+            f"{field} is a text: it has no {figure}", "Watch its values by test psi"
+        )
+    measured = FixedLimit(context.frame, field, figure, None, given["min_samples"], given["q"])
+    measured = replace(measured, is_boolean=kind is FieldType.BOOL)
     sides = [side for side in ("below", "above", "change") if given[side] is not None]
+    if not sides and _is_followed(context, f"{measured.name}({field})"):
+        return replace(measured, frame=context.framed(field, given, None))
     if len(sides) != 1:
-        place.refuse("needs one of below, above, change", "Write the one that is wrong: `below: 0.85`")
+        remedy = (
+            "Write the one that is wrong: `below: 0.85`; none where a dynamic_threshold or baseline_drop follows it"
+        )
+        place.refuse("needs one of below, above, change", remedy)
     reference_digest = None
     if given["change"] is None:
         limit = Limit(given[sides[0]], sides[0])  # type: ignore[arg-type]  # below or above
     else:
-        _asked(place.field("field"), context, given["field"], context.profile.feature)
-        points = context.profile.features[given["field"]].points
-        limit = Limit.changed_by(reference_figure(points, given["figure"], given["q"]), given["change"])
+        _asked(place.field("field"), context, field, context.profile.feature)
+        points = context.profile.features[field].points
+        limit = Limit.changed_by(reference_figure(points, figure, given["q"]), given["change"])
         limit = replace(limit, reference=ReferenceFigures.of_points(points))
         reference_digest = context.profile.digest
-    frame = context.framed(given["field"], given, reference_digest)
-    return FixedLimit(frame, given["field"], given["figure"], limit, given["min_samples"], given["q"])
+    return replace(measured, frame=context.framed(field, given, reference_digest), limit=limit)
+
+
+def _is_followed(context: MonitorContext, feature: str) -> bool:
+    """Whether a signal of the monitor judges the verdicts on `feature`, so that they need no limit."""
+    judging = {"dynamic_threshold", "baseline_drop"}
+    signals = [body for body in context.fields["signals"] if isinstance(body, dict)]
+    return any(body.get("signal") in judging and body.get("feature") == feature for body in signals)
 
 
 def _embedding(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:

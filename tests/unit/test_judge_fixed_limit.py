@@ -12,7 +12,7 @@ from udfs.judging.fixed_limit import Figure, FixedLimit, Limit, reference_figure
 RNG = np.random.default_rng(2)
 
 
-def judge_of(figure: Figure, limit: Limit, **fields: Any) -> FixedLimit:
+def judge_of(figure: Figure, limit: Limit | None, **fields: Any) -> FixedLimit:
     return FixedLimit(LIVE_FRAME, "f", figure, limit, **({"min_samples": 10} | fields))
 
 
@@ -100,3 +100,29 @@ def test_a_references_own_figures() -> None:
     assert reference_figure(values, "quantile", 1.0) == math.inf
     with pytest.raises(ValueError, match="no finite value"):
         reference_figure([math.inf, None], "mean")
+
+
+def test_without_a_limit_a_figure_is_measured_and_never_drifted() -> None:
+    verdict = one(judge_of("mean", None), [1.0, 5.0] * 10)
+    assert (verdict["status"], verdict["statistic"], verdict["drifted"], verdict["threshold"]) == (
+        "ok",
+        3.0,
+        False,
+        None,
+    )
+    assert verdict["evidence"]["measured_only"] is True
+    few = one(judge_of("mean", None), [1.0])
+    assert (few["status"], few["drifted"], few["threshold"]) == ("insufficient_data", None, None)
+    assert one(judge_of("quantile", None), [math.inf] * 20)["status"] == "invalid"
+
+
+def test_true_is_one_and_false_is_none() -> None:
+    judge = judge_of("rate", Limit(0.2, "above"), is_boolean=True)
+    verdict = one(judge, ["true"] * 3 + ["false"] * 7 + [None, "TRUE", "1", ""])
+    assert (verdict["statistic"], verdict["drifted"], verdict["n_window"], verdict["n_window_null"]) == (
+        0.3,
+        True,
+        10,
+        4,
+    )
+    assert one(judge_of("mean", Limit(0.2, "above"), is_boolean=True), ["true", "false"] * 5)["statistic"] == 0.5

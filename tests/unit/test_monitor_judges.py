@@ -9,6 +9,7 @@ import pytest
 
 from jobs.monitor_judges import FINDINGS, TESTS
 from jobs.monitors import Monitor, load_monitors
+from schemas.verdicts import Verdict
 from tests.drift_files import monitor, write_files
 from udfs.judging.window_judge import WindowJudge
 from udfs.references.embedding_reference import build_embedding_reference
@@ -103,6 +104,19 @@ def test_every_test_and_finding_gives_verdicts(tmp_path: Path) -> None:
     assert found["null_rate(finish_reason)"]["evidence"]["reference_share"] == 0.01
     assert found["unmonitored_feature(top_k)"]["drifted"] is True
     assert len({body["verdict_id"] for body in found.values()}) == len(found)
+
+
+def test_a_limit_may_be_left_out_where_a_signal_judges_and_true_counts_as_one(tmp_path: Path) -> None:
+    errors = {"test": "limit", "field": "is_error", "figure": "rate"}
+    signal = {"signal": "dynamic_threshold", "feature": "rate(is_error)"}
+    loaded = load(tmp_path, features=["input_tokens"], tests=[errors], signals=[signal])
+    (_, measured) = loaded.judges
+    (body,) = verdicts(measured, bodies(300)).values()
+    assert (body["feature"], body["status"], body["statistic"]) == ("rate(is_error)", "ok", 0.01)
+    assert (body["drifted"], body["threshold"], body["evidence"]["measured_only"]) == (False, None, True)
+    (follower,) = loaded.followers
+    _, said = follower.step(None, Verdict.from_json(orjson.dumps(body)))
+    assert (said[0].feature, said[0].evidence["figure"]) == ("dynamic_threshold(rate(is_error))", 0.01)
 
 
 def test_windows_by_count_and_hours_against_hours_are_machines_over_slices(tmp_path: Path) -> None:

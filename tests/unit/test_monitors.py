@@ -103,6 +103,13 @@ WRONG_MONITORS = [
     ({"tests": [PSI | {"field": "modl"}]}, "monitors[0].tests[0].field", "is no field", "Did you mean model?"),
     ({"tests": [LIMIT]}, "monitors[0].tests[0]", "needs one of below", "below: 0.85"),
     ({"tests": [LIMIT | {"below": 1, "above": 2}]}, "monitors[0].tests[0]", "needs one of below", "below: 0.85"),
+    (
+        {"tests": [LIMIT], "signals": [{"signal": "dynamic_threshold", "feature": "p50(input_tokens)"}]},
+        "monitors[0].tests[0]",
+        "needs one of below",
+        "dynamic_threshold",
+    ),
+    ({"tests": [LIMIT | {"field": "model", "below": 1}]}, "monitors[0].tests[0].field", "model is a text", "test psi"),
     ({"tests": [LIMIT | {"change": 0}]}, "monitors[0].tests[0]", "no limit is", "docs/monitors.md"),
     ({"tests": [{"test": "version_semantics"}]}, "monitors[0].tests[0]", "at least one of", "docs/monitors.md"),
     ({"tests": [EMBEDDING]}, "monitors[0].tests[0].reference", "nowhere.json", "slacktide reference embed NAME --out"),

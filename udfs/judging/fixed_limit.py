@@ -1,12 +1,12 @@
 """A figure of a window against a limit: a mean, a rate or a quantile (spec D6, D9, T7).
 
 The limit is absolute (prediction consistency below 0.85), or so far from the reference's own value (median factuality
-down 15 %).
+down 15 %). Without one the figure is only measured, for a signal to judge (`udfs.signals.seasonal_threshold`).
 """
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ from udfs.statistics.samples import sample
 Figure = Literal["mean", "rate", "quantile"]
 METHODS: dict[Figure, str] = {"mean": "moments", "rate": "counts", "quantile": "log_sketch"}
 CONFIDENCE = 0.95
+_TRUTHS = {"true": 1.0, "false": 0.0}  # as `InputKind.TEXT` names them
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +90,18 @@ class FixedLimit:
 
     Evidence holds how sure the figure is: the standard error of a mean or a rate, or the 95 % confidence interval of a
     quantile. The verdict itself asks only on which side of the limit the figure lies, as the published rules do, with
-    at least `min_samples` values.
+    at least `min_samples` values. Without a limit it never says drifted, has no threshold, and its evidence says
+    `measured_only`. Of a field that `is_boolean` true counts as 1, false as 0.
     """
 
     frame: Frame
     field: str
     figure: Figure
-    limit: Limit
+    limit: Limit | None
     min_samples: int
     q: float = 0.5
     relative_accuracy: float = 0.01
+    is_boolean: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.q <= 1.0:
@@ -106,8 +109,8 @@ class FixedLimit:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The field, as a number."""
-        return (Input(self.field, InputKind.NUMBER),)
+        """The field, as a number; true and false come by name."""
+        return (Input(self.field, InputKind.TEXT if self.is_boolean else InputKind.NUMBER),)
 
     @property
     def name(self) -> str:
@@ -117,6 +120,8 @@ class FixedLimit:
     def sketch(self, *columns: Values) -> bytes:
         """Return the bytes of the slice's sketch. O(n log n)."""
         (values,) = columns
+        if self.is_boolean:
+            values = np.array([_TRUTHS.get(value, math.nan) for value in values], dtype=np.float64)
         if self.figure == "quantile":
             return LogSketch.from_values(values, self.relative_accuracy).to_bytes()
         if self.figure == "mean":
@@ -136,7 +141,8 @@ class FixedLimit:
         measured = figures[self.figure](sketches)
         frame = self.frame.about(f"{self.name}({self.field})")
         method = METHODS[self.figure]
-        return [measured_verdict(frame, labels, window_end_ms, measured, test=self.figure, method=method)]
+        verdict = measured_verdict(frame, labels, window_end_ms, measured, test=self.figure, method=method)
+        return [verdict if self.limit is not None else replace(verdict, threshold=None)]
 
     def _rate(self, sketches: Iterable[bytes]) -> Measured:
         counts = OutsideCounts.merge_all(sketches)
@@ -167,11 +173,11 @@ class FixedLimit:
         if statistic is not None and not math.isfinite(statistic):
             statistic, status = None, Status.INVALID
         n, n_null, n_infinite = counts
-        known = self.limit.reference_value
+        known = None if self.limit is None else self.limit.reference_value
         return Measured(
             statistic,
-            threshold=self.limit.value,
-            wrong_side=self.limit.wrong_side,
+            threshold=math.inf if self.limit is None else self.limit.value,
+            wrong_side="above" if self.limit is None else self.limit.wrong_side,
             status=status,
             n_window=n,
             n_window_null=n_null,
@@ -181,6 +187,8 @@ class FixedLimit:
         )
 
     def _reference_evidence(self) -> dict[str, Any]:
+        if self.limit is None:
+            return {"measured_only": True}
         known, figures = self.limit.reference_value, self.limit.reference
         evidence: dict[str, Any] = {} if known is None else {"reference_value": known}
         return evidence if figures is None or self.figure == "rate" else evidence | {"reference": asdict(figures)}
