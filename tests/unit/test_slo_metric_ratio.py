@@ -48,6 +48,16 @@ def test_two_counters() -> None:
     assert tally_of(ratio, *points) == Tally(137, 140, n_null=1)
 
 
+@pytest.mark.parametrize("value", [1e300, -1e300, np.inf, -np.inf, 1.1e12])
+def test_a_count_that_no_server_reaches_is_none(value: float) -> None:
+    ratio = MetricRatio(named("all"), named("failed"), part_is_good=False)
+    points = [{"name": "all", "kind": "counter_delta", "value": number} for number in (value, 5.0)]
+    found = tally_of(ratio, *points)
+    assert found == Tally(5, 5, n_null=1)
+    assert Tally.from_bytes(found.to_bytes()) == found
+    assert tally_of(UNDER, explicit([0.8], [value, 1.0])).total == 0
+
+
 def test_more_good_than_all_comes_back_as_it_is() -> None:
     ratio = MetricRatio(named("all"), named("good"))
     found = tally_of(ratio, {"name": "all", "kind": "counter_delta", "value": 5.0},

@@ -23,6 +23,7 @@ from udfs.slo.metric_ratio import (
     BUCKETS,
     COUNT,
     KIND,
+    MOST_EVENTS,
     NEGATIVE,
     OFFSET,
     POSITIVE,
@@ -34,6 +35,9 @@ from udfs.slo.metric_ratio import (
 NEGATIVE_OFFSET = Input("negative_offset", InputKind.NUMBER)
 ZERO_THRESHOLD = Input("zero_threshold", InputKind.NUMBER)
 _FIELDS = (COUNT, SUM, BOUNDS, BUCKETS, SCALE, ZEROS, ZERO_THRESHOLD, OFFSET, POSITIVE, NEGATIVE_OFFSET, NEGATIVE)
+
+
+_MOST_INDEX = 2**31
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def _histogram(columns: Columns, at: int) -> BothHistograms | None:
         if buckets is not None or np.isnan(scale):
             counts = _whole([count] if buckets is None else buckets)
             return BothHistograms(ExplicitHistogram.of([] if bounds is None else list(bounds), counts, known_total))
-        positive, negative = ((int(_or_0(of)), _whole([] if on is None else on)) for of, on in (signs[:2], signs[2:]))
+        positive, negative = ((_index(of), _whole([] if on is None else on)) for of, on in (signs[:2], signs[2:]))
         exponential = ExponentialHistogram.of(
             int(scale),
             _whole([_or_0(zeros)])[0],
@@ -94,4 +98,15 @@ def _or_0(value: float) -> float:
 
 def _whole(counts: Iterable[float]) -> list[int]:
     """The counts as whole numbers. Raises ValueError or OverflowError where they are none."""
-    return [round(float(count)) for count in counts]
+    found = [round(float(count)) for count in counts]
+    if sum(map(abs, found)) > MOST_EVENTS:
+        raise ValueError(f"more than {MOST_EVENTS:g} observations")
+    return found
+
+
+def _index(offset: float) -> int:
+    """The first bucket's index. Raises ValueError or OverflowError where OTLP could not hold it."""
+    found = int(_or_0(offset))
+    if abs(found) > _MOST_INDEX:
+        raise ValueError("the offset is not of 32 bits")
+    return found

@@ -24,6 +24,8 @@ BOUNDS, BUCKETS = Input("bounds", _V), Input("bucket_counts", _V)
 SCALE, ZEROS = Input("scale", _N), Input("zero_count", _N)
 OFFSET, POSITIVE, NEGATIVE = Input("positive_offset", _N), Input("positive_counts", _V), Input("negative_counts", _V)
 _HISTOGRAM = (BOUNDS, BUCKETS, SCALE, ZEROS, OFFSET, POSITIVE, NEGATIVE)
+# More than any server counts between two scrapes. What says more is no count, and sums must stay within 64 bits.
+MOST_EVENTS = 1e12
 # A bound is met where it differs by rounding alone: 0.8 s may have come as 800 ms.
 _ROUNDING = 1e-9
 Numbers = NDArray[np.float64]
@@ -62,12 +64,14 @@ class MetricRatio:
 
 
 def amounts(columns: Columns) -> Numbers:
-    """Return how many events each point counts, float64; NaN where it counts none."""
+    """Return how many events each point counts, float64; NaN where it counts none, or more than `MOST_EVENTS`."""
     kinds = np.array(list(columns[KIND]), dtype=object)
     value, count, total = (np.asarray(columns[given], dtype=np.float64) for given in (VALUE, COUNT, SUM))
     is_counter, is_histogram = kinds == MeasurementKind.COUNTER_DELTA, kinds == MeasurementKind.HISTOGRAM_DELTA
     found = np.where(is_counter, value, np.where(is_histogram, count, np.nan))
-    return np.where(is_histogram & (count > 0) & (total == 0), np.nan, found)
+    with np.errstate(invalid="ignore"):
+        is_none = (is_histogram & (count > 0) & (total == 0)) | (np.abs(found) > MOST_EVENTS)
+    return np.where(is_none, np.nan, found)
 
 
 def amounts_at_most(columns: Columns, limit: float) -> Numbers:
@@ -81,7 +85,8 @@ def amounts_at_most(columns: Columns, limit: float) -> Numbers:
     """
     whole = amounts(columns)
     rows = zip(whole.tolist(), *(columns[given] for given in _HISTOGRAM), strict=True)
-    return np.array([np.nan if np.isnan(n) else _at_most(limit, *row) for n, *row in rows], dtype=np.float64)
+    found = [np.nan if np.isnan(n) else _at_most(limit, *row) for n, *row in rows]
+    return np.array([n if abs(n) <= MOST_EVENTS else np.nan for n in found], dtype=np.float64)
 
 
 def _at_most(limit: float, bounds: Values, counts: Values, *exponential: object) -> float:
