@@ -8,6 +8,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from infra.alert_line import printable
 from infra.commands.alerts import Since
 from infra.commands.kafka_options import kafka_options
 from infra.commands.whole_table import print_whole
@@ -88,9 +89,14 @@ def table_of(histories: list[Any]) -> Table:
         left = _percent(now.remaining, 1)
         if now.remaining is not None and now.remaining < 0:
             left = f"[red]{left}[/]"
-        burns = " ".join(f"{burn.rule.partition('&')[0]} {_rate(burn.long)}" for burn in now.burns)
-        table.add_row(*map(escape, cells), left, burns, _gone(now), _instant(now.at_ms), _state(now))
+        burns = _shown(" ".join(f"{burn.rule.partition('&')[0]} {_rate(burn.long)}" for burn in now.burns))
+        table.add_row(*map(_shown, cells), left, burns, _gone(now), _instant(now.at_ms), _state(now))
     return table
+
+
+def _shown(text: str) -> str:
+    """Labels come from telemetry: whatever they hold, it is neither markup nor a terminal's command."""
+    return escape(printable(text))
 
 
 def _percent(share: float | None, decimals: int) -> str:
@@ -113,8 +119,8 @@ def _instant(epoch_ms: int) -> str:
 
 def _state(now: Any) -> str:
     if now.firing:
-        return f"[bold red]{escape(', '.join(now.firing))}[/]"
-    return "[green]ok[/]" if now.status == "ok" else f"[yellow]{escape(now.status)}[/]"
+        return f"[bold red]{_shown(', '.join(now.firing))}[/]"
+    return "[green]ok[/]" if now.status == "ok" else f"[yellow]{_shown(now.status)}[/]"
 
 
 def json_line(history: Any) -> str:

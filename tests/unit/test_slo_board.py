@@ -1,5 +1,6 @@
 """`slacktide slo`, its table, its figure, and what is read back from verdicts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -70,6 +71,18 @@ def test_the_table(file: Path) -> None:
     assert "-900.0%" in errors
     assert "low_traffic" in few
     assert "skipped 2 records" in result.output
+
+
+def test_labels_of_every_kind_stay_text_in_the_table(tmp_path: Path) -> None:
+    _, said = run(slo("er\x1b[31mrors"), [Tally(98, 100)] * 2)
+    hostile = {"model": 'a\x1b[2J\nb[red]|",=\x00\u202e'}
+    file = tmp_path / "hostile.jsonl"
+    file.write_bytes(b"".join(replace(verdict, series=hostile).to_json() + b"\n" for verdict in said))
+    result = CliRunner().invoke(command, ["--from", str(file)])
+    assert result.exit_code == 0, result.output
+    assert all(line.isprintable() for line in result.output.splitlines())
+    heading, row = result.output.splitlines()
+    assert 'model=a\ufffd[2J\ufffdb[red]|",=\ufffd\ufffd' in row
 
 
 def test_json_lines(file: Path) -> None:
