@@ -81,7 +81,7 @@ def test_labels_of_every_kind_stay_text_in_the_table(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, ["--from", str(file)])
     assert result.exit_code == 0, result.output
     assert all(line.isprintable() for line in result.output.splitlines())
-    heading, row = result.output.splitlines()
+    _, row = result.output.splitlines()
     assert 'model=a\ufffd[2J\ufffdb[red]|",=\ufffd\ufffd' in row
 
 
