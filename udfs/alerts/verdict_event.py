@@ -15,6 +15,9 @@ from schemas.verdicts import VerdictKind, series_key
 from udfs.alerts.rule_overrides import RuleOverrideError, rule_overrides
 
 _KNOWN_SCHEMA_VERSION = 1
+# An alert stands for some slides beyond its window: beyond these its end could not be written as a time.
+MAX_SLIDE_SECONDS = 366 * 86_400.0
+_LAST_MS = epoch_ms("9000-01-01T00:00:00Z")
 
 
 class UnreadableVerdictError(ValueError):
@@ -181,15 +184,17 @@ def _overrides(body: dict[str, Any]) -> Mapping[str, Any]:
 
 def _slide_ms(body: dict[str, Any]) -> int:
     slide_ms = round(_number(body, "slide_seconds") * 1000)
-    if slide_ms <= 0:
-        raise UnreadableVerdictError(Reason.BAD_VALUE, "slide_seconds is not above 0")
+    if not 0 < slide_ms <= MAX_SLIDE_SECONDS * 1000:
+        raise UnreadableVerdictError(Reason.BAD_VALUE, "slide_seconds is not above 0, up to a year")
     return slide_ms
 
 
 def _instant(body: dict[str, Any], name: str) -> int:
+    text = _text(body, name)
     try:
-        return epoch_ms(_text(body, name))
-    except ValueError as error:
-        if isinstance(error, UnreadableVerdictError):
-            raise
+        found = epoch_ms(text)
+    except ValueError:
         raise UnreadableVerdictError(Reason.BAD_TIME, f"{name} is not an RFC 3339 time with a zone") from None
+    if not 0 <= found <= _LAST_MS:
+        raise UnreadableVerdictError(Reason.BAD_TIME, f"{name} is not from 1970 to the year 9000")
+    return found
