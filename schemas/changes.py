@@ -31,7 +31,7 @@ from schemas.record_fields import (
     seconds_field,
     text_field,
 )
-from schemas.times import rfc3339
+from schemas.times import LAST_MS, rfc3339
 
 SPEC_VERSION = "1.0"
 TYPE_PREFIX = "slacktide.change."
@@ -156,4 +156,4 @@ def _ends_ms(data: Mapping[str, Any], time_ms: int) -> int | None:
             refuse(Reason.BAD_TIME, "data.ends_at is before time")
         return ends_ms
     seconds = seconds_field(data, "duration_seconds", place="data.")
-    return None if seconds is None else time_ms + round(min(seconds, 1e9) * 1000)
+    return None if seconds is None else min(LAST_MS, time_ms + round(min(seconds, 1e9) * 1000))

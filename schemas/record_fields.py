@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from schemas.dead_letters import Reason
 from schemas.strict_json import loads_strictly
-from schemas.times import epoch_ms
+from schemas.times import FIRST_MS, LAST_MS, epoch_ms
 
 
 class UnreadableRecordError(ValueError):
@@ -57,11 +57,14 @@ def optional_text_field(body: Mapping[str, Any], name: str, *, place: str = "") 
 
 
 def instant_field(body: Mapping[str, Any], name: str, *, place: str = "") -> int:
-    """Return the epoch milliseconds of the RFC 3339 time under `name`."""
+    """Return the epoch milliseconds of the RFC 3339 time under `name`: in UTC it is of the years 1 to 9999."""
     try:
-        return epoch_ms(body.get(name))  # type: ignore[arg-type]  # what is no text raises TypeError
+        found = epoch_ms(body.get(name))  # type: ignore[arg-type]  # what is no text raises TypeError
     except (TypeError, ValueError, OverflowError):
         refuse(Reason.BAD_TIME, f"{place}{name} is not an RFC 3339 time with a zone")
+    if not FIRST_MS <= found <= LAST_MS:
+        refuse(Reason.BAD_TIME, f"{place}{name} is not of the years 1 to 9999")
+    return found
 
 
 def labels_field(body: Mapping[str, Any], name: str, *, place: str = "") -> dict[str, str]:

@@ -80,12 +80,24 @@ def test_a_change_without_a_time_happened_when_kafka_took_it() -> None:
         ({"data": {"duration_seconds": True}}, "bad_value: data.duration_seconds"),
         ({"data": {"duration_seconds": 1e999}}, "malformed_json"),
         ({"data": {"ends_at": "2026-01-31T11:00:00Z"}}, "bad_time: data.ends_at"),
+        ({"data": {"ends_at": "9999-12-31T23:59:59-14:00"}}, "bad_time: data.ends_at"),
+        ({"time": "0001-01-01T00:00:00+14:00"}, "bad_time: time"),
         ({"data": {"service": ["chat"]}}, "bad_value: data.service"),
     ],
 )
 def test_a_wrong_change_is_refused(changed: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnreadableRecordError, match=reason):
         decode_change(encoded({**EVENT, **changed}))
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "0999-06-01T00:00:00Z", "9999-12-31T23:59:59.999Z"])
+def test_the_first_and_the_last_instant_can_be_written(time: str) -> None:
+    change = decode_change(encoded({**EVENT, "time": time}))
+    assert decode_change(change.to_json()) == change
+    silence = decode_silence(
+        encoded({**SILENCE, "startsAt": "0001-01-01T00:00:00Z", "endsAt": "9999-12-31T23:59:59.999Z"})
+    )
+    assert decode_silence(silence.to_json()) == silence
 
 
 def test_a_silence_is_read() -> None:
