@@ -33,6 +33,9 @@ from udfs.alerts.flink_lifecycle import (
 from udfs.alerts.rule import AlertRules
 
 CHECKPOINT_INTERVAL_SECONDS = 1.0
+# A page is seen when its checkpoint is through, and a checkpoint waits for the bundle that each Python operator is at: in
+# a storm a thousand records would hold it up for seconds.
+OPTIONS = {"python.fn-execution.bundle.size": "100"}
 EXAMPLES = """examples:
   slacktide submit alert
   slacktide submit alert -- --rules my_rules.yaml --dependencies dependencies.yaml
@@ -118,7 +121,7 @@ def _dead_letters(read: DataStream, source: str) -> DataStream:
 def main(argv: list[str] | None = None) -> None:
     """Validate, build and submit."""
     rules, settings = validate(argv)
-    environment, table_env = open_environment(settings, JOB)
+    environment, table_env = open_environment(settings, JOB, OPTIONS)
     build(table_env, rules, settings).attach_as_datastream()
     environment.execute(job_name(settings, JOB))
 

@@ -34,8 +34,8 @@ DRIFT_FEATURE = "time_per_output_token_seconds"
 SLO_WATERMARK_BOUND_MS = 120_000
 # Past the watermark bound of the monitors, so that the last windows close; within a window, so that none is empty.
 FLUSH_SECONDS = 180.0
-# Longer than a checkpoint of the alert job (1 s) and what it holds a transition for after a start (5 s): what it makes
-# of the last verdicts is committed by then.
+# Longer than a checkpoint of the alert job (1 s), what it holds a transition for, and a batch of the audit job: what it
+# makes of the last verdicts is committed by then.
 SETTLE_SECONDS = 9.0
 JOB_START_SECONDS = 180.0
 

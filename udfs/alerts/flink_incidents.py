@@ -33,6 +33,7 @@ from udfs.alerts.incident_state import (
     encode_entry,
     encode_scope,
 )
+from udfs.process_start import process_started_ms
 
 INCIDENT_TYPE = Types.ROW_NAMED(["incident_id", "payload"], [Types.STRING(), BYTES])
 INCIDENTS = OutputTag("incidents", INCIDENT_TYPE)
@@ -48,8 +49,11 @@ _SCOPE, _CLOCK, _ENTRIES, _HELD, _OBSERVATIONS = (
 _VERSION_KEY = "version"
 # How soon a silence takes hold of what fires already, where nothing else happens in its scope.
 _RECHECK_MS = 5_000
-# After a start: silences and changes are read from their topics' beginnings beside the verdicts.
-_START_HOLD_MS = 5_000
+# After a start: silences and changes are read from their topics' beginnings beside the verdicts. Counted from the
+# worker's start, not from `open`, which waits for the first record: a quiet job's first page would wait for it too.
+_START_HOLD_MS = 8_000
+# In a storm a tick reads ten thousand alerts: wait so many times as long as the last one took before the next.
+_TICK_SHARE = 2.0
 
 
 class Incidents(KeyedBroadcastProcessFunction):
@@ -62,7 +66,8 @@ class Incidents(KeyedBroadcastProcessFunction):
         self._policy = policy
         self._forget_ms = round(forget_after_days * 86_400_000)
         self._stored: tuple[int, Stored] = (-1, Stored())
-        self._opened_ms = 0
+        self._started_ms = 0
+        self._last_tick_ms = 0.0
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Take hold of the states. Each has a time to live from the start: Flink can't add one later."""
@@ -83,7 +88,7 @@ class Incidents(KeyedBroadcastProcessFunction):
         self._scope, self._clock = value(_SCOPE), value(_CLOCK)
         self._entries, self._held = mapping(_ENTRIES, life), mapping(_HELD, life)
         self._observations = mapping(_OBSERVATIONS, short_life)
-        self._opened_ms = int(time.time() * 1000)
+        self._started_ms = process_started_ms()
 
     def process_element(self, row: Row, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> None:
         """Hold one transition, or remember one observation."""
@@ -94,7 +99,8 @@ class Incidents(KeyedBroadcastProcessFunction):
             return
         self._held.put(place, bytes(payload))
         now_ms = ctx.timer_service().current_processing_time()
-        due_ms = max(now_ms + round(self._policy.hold_seconds * 1000), self._opened_ms + _START_HOLD_MS)
+        hold_ms = max(self._policy.hold_seconds * 1000, _TICK_SHARE * self._last_tick_ms)
+        due_ms = max(now_ms + round(hold_ms), self._started_ms + _START_HOLD_MS)
         before = self._clock_now()
         self._sleep(before, before.seen(time_ms, now_ms).waking(due_ms), ctx)
 
@@ -124,12 +130,14 @@ class Incidents(KeyedBroadcastProcessFunction):
         version = _version_of(ctx.get_broadcast_state(CONTEXT).get(_VERSION_KEY))
         is_due = clock.due_ms is not None and clock.due_ms <= until_ms
         if held or is_due or (clock.is_open and version != clock.context_version):
+            began = time.monotonic()
             ticked, published, is_open = self._tick([Alert.from_json(each) for each in held], until_ms, version, ctx)
             clock = replace(clock, due_ms=ticked.due_ms, is_open=is_open, context_version=version)
             for incident in ticked.incidents:
                 yield INCIDENTS, Row(incident.incident_id, incident.to_json())
             for alert, payload in published:
                 yield Row(alert.fingerprint, payload)
+            self._last_tick_ms = (time.monotonic() - began) * 1000
         self._sleep(None, self._next_wake(clock, now_ms), ctx)
 
     def _tick(

@@ -8,7 +8,7 @@ of what the old code wrote, and never edit an older step.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import orjson
@@ -82,9 +82,12 @@ class LifecycleState:
     recent_starts_ms: tuple[int, ...] = ()
 
 
+_FIELDS = tuple(one.name for one in fields(LifecycleState))
+
+
 def encode(state: LifecycleState) -> bytes:
-    """Return the bytes of `state`; `decode` gives it back exactly."""
-    return orjson.dumps({"version": STATE_VERSION, **asdict(state)})
+    """Return the bytes of `state`; `decode` gives it back exactly. orjson reads dataclasses itself, and faster."""
+    return orjson.dumps({"version": STATE_VERSION} | {name: getattr(state, name) for name in _FIELDS})
 
 
 def decode(data: bytes) -> LifecycleState:
