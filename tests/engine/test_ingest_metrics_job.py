@@ -1,5 +1,6 @@
 """The metrics job on a real broker and cluster, stopped and resumed half way: measurements, dead letters and books."""
 
+import math
 import time
 from collections import Counter
 from typing import Any
@@ -13,6 +14,7 @@ from infra.books import read_books
 from infra.broker import Broker
 from infra.flink_cluster import FlinkCluster
 from infra.follow import follow
+from infra.replay import ReplayPlan, replay
 from jobs.kafka_client import KafkaClient
 from schemas.books import metric_balance
 from schemas.measurements import Measurement, json_schema
@@ -98,6 +100,14 @@ def test_counters_become_deltas_through_resets_copies_garbage_and_a_restart(
         "temporality_unspecified": 2, "late": 1, "conflict": 1, "clock_skew": 1, "malformed_proto": 1, "no_value": 1,
     }  # fmt: skip
     assert len({letter["dead_letter_id"] for letter in letters}) == len(letters)
+
+    topics = {"topic": PREFIX + "otlp_spans", "metrics_topic": PREFIX + "otlp_metrics"}
+    plan = ReplayPlan(limit=100, speed_up=math.inf, metrics=True, **topics)
+    report = replay(plan, KafkaClient(broker.bootstrap_servers))
+    replayed = report.expected_metric_books()
+    assert replayed["points"] > 100
+    books = wait_for_points(broker, BOOKS["points"] + replayed["points"])
+    assert Counter(books) == Counter(BOOKS) + Counter({str(kind): n for kind, n in replayed.items()})
     flink.cancel(job)
 
 
