@@ -1,5 +1,6 @@
 """What is found in a text and what is left alone: cases by hand, the corpus, and laws."""
 
+import json
 import random
 import time
 import unicodedata
@@ -318,3 +319,85 @@ def test_signs_of_no_text_hide_nothing(sign: str) -> None:
     masked = MASKER.mask(f"{sign}13812345678{sign} x{sign}jane@example.com <EMAIL:masked>{sign}4111111111111111")
     assert masked.found == {Kind.PHONE: 1, Kind.EMAIL: 1, Kind.CARD: 1}
     assert MASK.sub("", masked.text) == f"{sign}{sign} x{sign} {sign}"
+
+
+ID, PHONE, TOKEN = "11010519491231002X", "13812345678", "ghp_1234567890abcdefghijklmnopqrstuvwxyz"
+# What a value becomes once it is written into JSON, once more into JSON, a URL or HTML; and what stands glued to it.
+WRITTEN_OUT = [
+    (Kind.EMAIL, r"mail jane\u0040example.com now", "jane@example.com"),
+    (Kind.EMAIL, "to=jane%40example.com&x=1", "jane@example.com"),
+    (Kind.EMAIL, "jane&#64;example.com jane&#x40;example.com", "jane@example.com"),
+    (Kind.PHONE, r"tel\n13812345678\r\n", PHONE),
+    (Kind.PHONE, json.dumps(json.dumps({"n": f"电话{PHONE}号"})), PHONE),
+    (Kind.PHONE, "phone=%2B8613812345678", PHONE),
+    (Kind.PHONE, f"tel{PHONE} phone_{PHONE} user_phone{PHONE}", PHONE),
+    (Kind.NATIONAL_ID, f"ID{ID}，id_{ID.lower()}", ID),
+    (Kind.NATIONAL_ID, rf"id\t{ID}\n", ID),
+    (Kind.NATIONAL_ID, "SSN123456789", "123456789"),
+    (Kind.IBAN, "IBANDE89370400440532013000", "DE89370400440532013000"),
+    (Kind.IBAN, r"\nGB29 NWBK 6016 1331 9268 19\n", "GB29NWBK60161331926819"),
+    (Kind.CARD, r"\r4111-1111-1111-1111\r", "4111111111111111"),
+    (Kind.IP_ADDRESS, r"\n203.0.113.9\n", "203.0.113.9"),
+    (Kind.TOKEN, rf"\n{TOKEN}\n", TOKEN),
+    (Kind.SECRET, json.dumps("密码是Abc12345xyz"), "Abc12345xyz"),
+    (Kind.SECRET, json.dumps(json.dumps({"password": "hunter2!x"})), "hunter2!x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), WRITTEN_OUT)
+def test_escapes_and_labels_hide_nothing_and_the_mask_is_that_of_the_value(kind: Kind, text: str, value: str) -> None:
+    masked = MASKER.mask(text)
+    assert set(masked.found) == {kind}
+    assert {mask[0] for mask in MASK.finditer(masked.text)} == {MASKER.mask_of(kind, value)}
+    assert MASKER.mask(masked.text).text == masked.text
+
+
+def test_what_escapes_stand_for_is_replaced_whole() -> None:
+    masked = MASKER.mask(r'{"a": "jane\u0040example.com\n", "b": "\ud83d\ude00 \\u0031\u0033812345678"}').text
+    assert MASK.sub("#", masked) == r'{"a": "#\n", "b": "\ud83d\ude00 #"}'
+
+
+AS_PEOPLE_WRITE = [
+    (Kind.CARD, "4111.1111.1111.1111"),
+    (Kind.CARD, "4111  1111  1111  1111"),
+    (Kind.CARD, "4111_1111_1111_1111"),
+    (Kind.CARD, "4111–1111–1111–1111"),
+    (Kind.IBAN, "DE89  3704  0044  0532  0130  00"),
+    (Kind.IBAN, "MT84 MALT 0110 0001 2345 MTLC AST0 01S"),
+    (Kind.IP_ADDRESS, "203[.]0[.]113[.]9"),
+    (Kind.IP_ADDRESS, "fe80::1ff:fe23:4567:890a"),
+    (Kind.IP_ADDRESS, "2001:DB8:0:0:8:800:200C:417A"),
+    (Kind.PHONE, "008613812345678"),
+    (Kind.PHONE, "138.1234.5678"),
+    (Kind.EMAIL, '"jane doe"@example.com'),
+    (Kind.EMAIL, "张三@example.com"),
+    (Kind.NATIONAL_ID, "１１０１０５１９４９１２３１００２ｘ"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), AS_PEOPLE_WRITE)
+def test_forms_that_people_write_are_found_whole(kind: Kind, value: str) -> None:
+    for around in ("see {}.", "{}\n", "（{}）"):
+        text = around.format(value)
+        assert [(f.kind, text[f.start : f.end]) for f in find(text)] == [(kind, value)], text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["密码是“Abc12345”", "run --password S3cretPw9 now", "<password>S3cretPw9</password>", "ssh root@203.0.113.9"],
+)
+def test_secrets_and_hosts_of_commands_and_markup_are_found(text: str) -> None:
+    masked = MASKER.mask(text).text
+    assert not any(value in masked for value in ("Abc12345", "S3cretPw9", "203.0.113.9"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(r"C:\temp\new\table1", r"\frac{1}{2} \nu \beta_1", r"line\nnext\tcolumn", "100%25 and %d of %s", "a &#38; b"),
+        *("no1 id2 to3 from_4 user5", "x = [134.10469388, 153.40069388]", "iban code: DE00", "<b>bold12</b> a > b1"),
+        *("4111.1111 1111.1111", "--output file12.txt", "lodash@4.17.21"),
+    ],
+)
+def test_what_is_no_escape_of_a_value_is_left_alone(text: str) -> None:
+    assert MASKER.mask(text).text == text

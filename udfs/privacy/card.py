@@ -78,8 +78,11 @@ def _lengths(beginning: str) -> frozenset[int]:
 
 def _cards(text: Folded, start: int, end: int) -> Iterable[Span]:
     for first, last in shaped_windows(text.data, start, end, _SHAPES):
+        signs = text.data[first:last].translate(None, b"0123456789 -")
+        if signs and (len(set(text.data[first:last]) & frozenset(b" -./_")) > 1 or len(signs) != 3):
+            continue  # figures: on cards dots stand as blanks do, one kind of them throughout
         if is_card(digits_of(text.data[first:last])) and is_alone(text.data, first, last):
             yield first, last
 
 
-CARD_DETECTORS = (Detector(Kind.CARD, LinearPattern(rb"\b[0-9](?:[ \-]?[0-9]){12,}"), _cards),)
+CARD_DETECTORS = (Detector(Kind.CARD, LinearPattern(rb"\b[0-9](?:(?: {0,2}|[\-./_])[0-9]){12,}"), _cards),)

@@ -1,8 +1,9 @@
 """E-mail addresses: local part, `@`, domain names, a top-level name of letters; also `name [at] host [dot] org`,
-`name at host dot org` and `name%40host.org`.
+`name at host dot org`. (`name%40host.org` is one of `written_out.py`.)
 
-Letters of any alphabet may stand in the local part and the domain, ideographs may not: in Chinese text a word stands
-before an address without a blank. Left alone: file names (`icon@2x.png`), package versions (`lodash@4.17`), the
+Letters of any alphabet may stand in the local part and the domain, ideographs in the domain. In Chinese text a word
+stands before an address without a blank, so ideographs are the local part only where nothing else is, and then the last
+four of them. Left alone: file names (`icon@2x.png`), package versions (`lodash@4.17`), the
 service user of a repository (`git@github.com:`).
 """
 
@@ -21,6 +22,8 @@ FILE_ENDINGS = frozenset(
 SERVICE_USERS = frozenset((b"git", b"hg", b"svn"))
 
 _LOCAL = rb"[A-Za-z0-9\xC0][A-Za-z0-9\xC0._%+'\-]{0,63}"
+_QUOTED = rb'"[A-Za-z0-9][A-Za-z0-9 ._+\-]{0,62}"'
+_IDEOGRAPHS = rb"\x90{1,4}"  # a name; in a Chinese sentence what is before it is a word
 _TOP = rb"(?:xn--[A-Za-z0-9\-]{2,59}|[A-Za-z\xC0]{2,24})"
 _DOMAIN = rb"(?:(?:[A-Za-z0-9\xC0](?:[A-Za-z0-9\xC0\-]{0,62})|\x90{1,20})\.)+" + _TOP
 _AT = rb" ?(?:\[at\]|\(at\)|\{at\}|<at>|\[AT\]|\(AT\)) ?"
@@ -46,8 +49,12 @@ def _address(text: Folded, start: int, end: int) -> Iterable[Span]:
 
 
 EMAIL_DETECTORS = (
-    Detector(Kind.EMAIL, LinearPattern(_LOCAL + b"@" + _DOMAIN), _address, needs=(b"@",)),
-    Detector(Kind.EMAIL, LinearPattern(rb"[A-Za-z0-9][A-Za-z0-9._+\-]{0,63}%40" + _DOMAIN), _address, needs=(b"%40",)),
+    Detector(
+        Kind.EMAIL,
+        LinearPattern(b"(?:" + _LOCAL + b"|" + _QUOTED + b"|" + _IDEOGRAPHS + b")@" + _DOMAIN),
+        _address,
+        needs=(b"@",),
+    ),
     Detector(
         Kind.EMAIL,
         LinearPattern(_LOCAL + _AT + _HOST + rb"(?:" + _DOT + _HOST + rb"){0,4}" + _DOT + rb"[A-Za-z]{2,24}\b"),

@@ -20,6 +20,7 @@ from udfs.privacy.national_id_china import CHINA_DETECTORS
 from udfs.privacy.phone import PHONE_DETECTORS
 from udfs.privacy.screen import Screen
 from udfs.privacy.secrets import SECRET_DETECTORS
+from udfs.privacy.written_out import may_differ, written_out
 
 FAMILIES = (
     *map(family, SECRET_DETECTORS),
@@ -42,26 +43,49 @@ def find(text: str, name_model: NameModel | None = None) -> list[Finding]:
     >>> find("Mail an jane@example.com, Tel. +49 30 901820")
     [Finding(start=8, end=24, kind=<Kind.EMAIL: 'EMAIL'>), Finding(start=31, end=44, kind=<Kind.PHONE: 'PHONE'>)]
     """
-    return find_once(folded(text), name_model)
+    return [finding for finding, _ in find_all(text, name_model)]
 
 
-def find_all(text: Folded, name_model: NameModel | None = None) -> list[Finding]:
-    """Return what `find` does, and what is found once that is hidden, until there is nothing more: a finding may have
-    hidden another behind it. Findings hold no BARRIER.
+def find_all(text: str, name_model: NameModel | None = None) -> list[tuple[Finding, str]]:
+    """Return what `find` does, each with its value: what it stands for where it is written with escapes.
+
+    A finding may have hidden another behind it, so what is found is hidden, and looked again, until there is nothing
+    more. Findings hold no BARRIER_CHARACTER.
     """
+    if not text:
+        return []
+    seen = folded(text)
+    values: list[tuple[Finding, str]] = []
+    for _ in range(_MAX_PASSES):
+        found, seen = _settled(seen, name_model)
+        values += [(each, text[each.start : each.end]) for each in found]
+        if not may_differ(seen):
+            break
+        form = written_out(seen)
+        more = _settled(form.seen, name_model)[0]
+        if not more:
+            break
+        placed = [Finding(*form.span(each.start, each.end), each.kind) for each in more]
+        values += zip(placed, (form.seen.text[each.start : each.end] for each in more), strict=True)
+        seen = seen.hiding([(start, end) for start, end, _ in placed])
+    return sorted(values)
+
+
+def _settled(text: Folded, name_model: NameModel | None) -> tuple[list[Finding], Folded]:
+    """Return all that is found in this form of a text, ascending, and the text with it hidden."""
     found: list[Finding] = []
     for _ in range(_MAX_PASSES):
-        more = find_once(text, name_model)
+        more = _found_once(text, name_model)
         if found or BARRIER in text.data:
             more = [each for each in more if BARRIER_CHARACTER not in text.text[each.start : each.end]]
         if not more:
             break
         found += more
         text = text.hiding([(start, end) for start, end, _ in more])
-    return sorted(found)
+    return sorted(found), text
 
 
-def find_once(text: Folded, name_model: NameModel | None = None) -> list[Finding]:
+def _found_once(text: Folded, name_model: NameModel | None) -> list[Finding]:
     """Return what one look finds."""
     places = text.places
     found = [Finding(*(span if places is None else text.span(*span)), kind) for span, kind in _SCREEN.findings(text)]

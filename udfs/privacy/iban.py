@@ -80,5 +80,7 @@ def _mod_97(written: str) -> int:
 
 
 IBAN_DETECTORS = (
-    Detector(Kind.IBAN, LinearPattern(rb"\b[A-Za-z]{2}[0-9]{2}[ \-]?[A-Za-z0-9](?:[ \-]?[A-Za-z0-9]){9,33}"), _ibans),
+    Detector(
+        Kind.IBAN, LinearPattern(rb"\b[A-Za-z]{2}[0-9]{2}[ \-]{0,2}[A-Za-z0-9](?:[ \-]{0,2}[A-Za-z0-9]){9,33}"), _ibans
+    ),
 )

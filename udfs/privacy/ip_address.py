@@ -14,13 +14,13 @@ _VERSION = re.compile(
     r"(?:\bv|version|ver\.?|release|build|revision|firmware|driver|section|sec\.|chapter|clause|§|版本号?|版|發行)"
     r"(?: is)?[ \t:：=\"'是为]*\Z"
 )
-_NAME_VERSION = re.compile(r"[a-z0-9]@\Z|[a-z][-/]\Z|[=<>~^]=[ \t]*\Z")  # pkg@1.2.3.4, chrome/1.2.3.4, pkg==1.2.3.4
+_NAME_VERSION = re.compile(r"[a-z][-/]\Z|[=<>~^]=[ \t]*\Z")  # chrome/1.2.3.4, pkg==1.2.3.4
 _CONTEXT_CHARACTERS = 24
 _GROUPS_SKIPPED = 3
 
 
 def _ipv4(text: Folded, start: int, end: int) -> Iterable[Span]:
-    octets = text.data[start:end].split(b".")
+    octets = text.data[start:end].replace(b"[.]", b".").split(b".")
     if any(int(octet) > 255 or (octet[:1] == b"0" and len(octet) > 1) for octet in octets):
         return
     if octets[0] in (b"0", b"127", b"255") or not _stands_alone(text.data, start, end):
@@ -72,7 +72,12 @@ def _address(data: bytes, start: int, end: int) -> str | None:
 
 
 IP_DETECTORS = (
-    Detector(Kind.IP_ADDRESS, LinearPattern(rb"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"), _ipv4, needs=(b".",)),
+    Detector(
+        Kind.IP_ADDRESS,
+        LinearPattern(rb"\b[0-9]{1,3}(?:(?:\.[0-9]{1,3}){3}|(?:\[\.\][0-9]{1,3}){3})\b"),
+        _ipv4,
+        needs=(b".",),
+    ),
     Detector(
         Kind.IP_ADDRESS,
         LinearPattern(

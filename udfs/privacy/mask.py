@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from udfs.privacy.detector import digits_of
 from udfs.privacy.find import find_all
-from udfs.privacy.folded import BARRIER_CHARACTER, folded
+from udfs.privacy.folded import BARRIER_CHARACTER
 from udfs.privacy.kinds import Kind
 from udfs.privacy.name_model import NameModel
 
@@ -56,13 +56,13 @@ class Masker:
         >>> len(first.text), first.found
         (33, {<Kind.EMAIL: 'EMAIL'>: 1})
         """
-        findings = find_all(folded(_without_masks(text)), self.name_model)
+        findings = find_all(_without_masks(text), self.name_model)
         if not findings:
             return Masked(text, {})
         found: dict[Kind, int] = {}
         parts, at = [], 0
-        for start, end, kind in findings:
-            parts += [text[at:start], self.mask_of(kind, text[start:end])]
+        for (start, end, kind), value in findings:
+            parts += [text[at:start], self.mask_of(kind, value)]
             at = end
             found[kind] = found.get(kind, 0) + 1
         return Masked("".join([*parts, text[at:]]), found)
@@ -140,7 +140,7 @@ def _phone(value: str) -> str:
 
 def _ip(value: str) -> str:
     try:
-        return str(ipaddress.ip_address(value))
+        return str(ipaddress.ip_address(value.replace("[.]", ".")))
     except ValueError:
         return value
 

@@ -90,7 +90,7 @@ _INDIA = words("aadhaar", "aadhar", "uid", "uidai")
 
 NUMBERED_IDS = (
     NationalId("US", rb"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b", _is_us),
-    NationalId("US", rb"\b[0-9]{3} ?[0-9]{2} ?[0-9]{4}\b", _is_us, _US),
+    NationalId("US", rb"\b[0-9]{3}[ .]?[0-9]{2}[ .]?[0-9]{4}\b", _is_us, _US),
     NationalId("DE", rb"\b[1-9][0-9] [0-9]{3} [0-9]{3} [0-9]{3}\b", idnr.is_valid),
     NationalId("DE", rb"\b[1-9][0-9][ /]?[0-9]{3}[ /]?[0-9]{3}[ /]?[0-9]{3}\b", idnr.is_valid, _GERMANY),
     NationalId(

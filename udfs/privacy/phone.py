@@ -130,7 +130,11 @@ PHONE_DETECTORS = (
         needs=(b"00",),
     ),
     # China: mobile, then fixed lines with their area code.
-    Detector(Kind.PHONE, LinearPattern(rb"\b(?:86[ \-]?)?1[3-9][0-9](?:[ \-]?[0-9]{4}){2}\b"), _alone),
+    Detector(
+        Kind.PHONE,
+        LinearPattern(rb"\b(?:(?:00)?86[ \-]?)?1[3-9][0-9](?:(?:[ \-]?[0-9]{4}){2}|(?:\.[0-9]{4}){2})\b"),
+        _alone,
+    ),
     Detector(
         Kind.PHONE,
         LinearPattern(

@@ -45,10 +45,13 @@ _NAMES = (
     rb"(?:api|access|auth|private|encryption|account|signing|secret)[ _\-]?(?:key|token)|apikey|token|credentials?)"
 )
 _VALUE = rb"[^\s\"'<>,;\x80-\xFF]{6,128}"
-_ASSIGNED = rb"(?i)\b[A-Z0-9_.\-]{0,32}" + _NAMES + rb"[\"']?\s{0,3}(?::=|:|=>|=|\x97|\bis\b)\s{0,3}[\"']?" + _VALUE
-_SIGN = re.compile(rb"(?:[:=]>?|:=|\x97|\bis\b)\s{0,3}[\"']?", re.IGNORECASE)
+_ASSIGNED = (
+    rb"(?i)\b[A-Z0-9_.\-]{0,32}" + _NAMES + rb"[\"']?\s{0,3}(?::=|:|=>|=|\x97|>|\bis\b)\s{0,3}[\"'\x95]?" + _VALUE
+)
+_OPTION = rb"(?i)--[A-Z0-9\-]{0,32}" + _NAMES + rb" {1,3}[\"']?" + _VALUE
+_SIGN = re.compile(rb"(?:[:=]>?|:=|\x97|>|\bis\b)\s{0,3}[\"'\x95]?", re.IGNORECASE)
 # An ideograph's byte says nothing of which it is, so the word is looked for in the text.
-_AFTER_IDEOGRAPHS = rb"\x90{2}\s?[:=\x97]?\s{0,3}[\"']?" + _VALUE
+_AFTER_IDEOGRAPHS = rb"\x90{2}\s?[:=\x97]?\s{0,3}[\"'\x95]?" + _VALUE
 _CHINESE_WORDS = ("密码", "密碼", "口令", "密钥", "密鑰", "秘钥", "令牌", "凭证")
 _CHINESE_NAMES = re.compile(rf"(?:{'|'.join(_CHINESE_WORDS)})(?:是|为|為|设为|改成)?\s*[:：=]?\s*[\"'“”‘’「]?$")
 
@@ -78,8 +81,14 @@ def _assigned(text: Folded, start: int, end: int) -> Iterable[Span]:
     return _secret(text.data, sign.end(), end) if sign else ()
 
 
+def _option(text: Folded, start: int, end: int) -> Iterable[Span]:
+    """What follows the name of a command's option."""
+    first = text.data.rindex(b" ", start, end) + 1
+    return _secret(text.data, first + (text.data[first] in b"\"'"), end)
+
+
 def _after_ideographs(text: Folded, start: int, end: int) -> Iterable[Span]:
-    value_at = next(place for place in range(start, end) if text.data[place] not in b"\x90\x97 \t\r\n:=\"'")
+    value_at = next(place for place in range(start, end) if text.data[place] not in b"\x90\x95\x97 \t\r\n:=\"'")
     return _secret(text.data, value_at, end) if _CHINESE_NAMES.search(text.before(value_at, 12)) else ()
 
 
@@ -99,5 +108,6 @@ SECRET_DETECTORS = (
     Detector(Kind.TOKEN, LinearPattern(_BEARER), _bearer),
     Detector(Kind.SECRET, LinearPattern(_IN_URL), _in_url, needs=(b"://",)),
     Detector(Kind.SECRET, LinearPattern(_ASSIGNED), _assigned),
+    Detector(Kind.SECRET, LinearPattern(_OPTION), _option, needs=(b"--",)),
     Detector(Kind.SECRET, LinearPattern(_AFTER_IDEOGRAPHS), _after_ideographs, (b"\x90",), words(*_CHINESE_WORDS)),
 )
