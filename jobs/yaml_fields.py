@@ -192,6 +192,8 @@ def at_least_one(value: Any) -> int:
     """A whole number from 1."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise WrongValueError(f"{value!r} is no whole number above 0", "Give a whole number from 1")
+    if value >= 2**53:  # what float64 counts exactly; ids are made of JSON, which holds no more than 64 bits
+        raise WrongValueError(f"{value!r} is more than anything counts to", "Give a whole number below 2^53")
     return value
 
 

@@ -74,11 +74,11 @@ def calendar_unit(value: Any) -> tuple[int, Unit]:
 
 def time_zone(value: Any) -> str:
     """A name of the IANA time zone database."""
-    if value not in available_timezones():
+    if not isinstance(value, str) or value not in available_timezones():
         close = nearest(str(value), sorted(available_timezones())).partition(" Known are")[0]
         remedy = f"{close} " if close.startswith("Did") else ""
         raise WrongValueError(f"{value!r} is no IANA time zone", f"{remedy}Write one such as Europe/Berlin or UTC")
-    return str(value)
+    return value
 
 
 def local_instant(value: Any) -> datetime:
