@@ -7,14 +7,16 @@ Memory: the values of all slices and the sketches of all windows of one monitor 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 import orjson
 
 from schemas.verdicts import Verdict
 from udfs.judging.slice_machine import SliceMachine
+from udfs.judging.window_batch import Window, judge_windows
 from udfs.judging.window_judge import WindowJudge
 from udfs.signals.follow import Follower, History
 from udfs.slicing.packets import unpack
@@ -22,6 +24,7 @@ from udfs.slicing.sketched import sketches_of
 from udfs.slicing.slicer import NO_TIME_MS, Batch, RequestSlicer, SlicePlan
 
 RECORDS_A_BATCH = 5000
+WINDOWS_A_BATCH = 100
 _FOREVER_MS = 2**60
 
 
@@ -90,12 +93,11 @@ class Backtest:
             for verdict in self._of_machines(number, monitor):
                 yield verdict
                 yield from history.take([verdict])
-            for series, window_end_ms, slices in _windows(monitor, sketches):
-                labels = orjson.loads(series)
-                for judge, of_judge in zip(monitor.judges, zip(*slices, strict=True), strict=True):
-                    for verdict in judge.judge(labels, window_end_ms, of_judge):
-                        yield verdict
-                        yield from history.take([verdict])
+            windows = _windows(monitor, sketches)
+            while together := list(islice(windows, WINDOWS_A_BATCH)):
+                for verdict in _judged(monitor.judges, together):
+                    yield verdict
+                    yield from history.take([verdict])
 
     def _of_machines(self, number: int, monitor: BacktestMonitor) -> Iterator[Verdict]:
         states: dict[tuple[str, str], bytes] = {}
@@ -110,6 +112,19 @@ class Backtest:
                 labels = orjson.loads(series)
                 states[place], verdicts = machine.step(states.get(place), labels, end_ms, *given)
                 yield from verdicts
+
+
+def _judged(judges: Sequence[WindowJudge], windows: list[tuple[str, int, list[list[bytes]]]]) -> Iterator[Verdict]:
+    """The verdicts of some windows, window by window, as the job judges them: all windows of one judge together."""
+    of_judges = [
+        judge_windows(
+            judge, [Window(orjson.loads(series), end, [s[place] for s in slices]) for series, end, slices in windows]
+        )
+        for place, judge in enumerate(judges)
+    ]
+    for of_window in zip(*of_judges, strict=True):
+        for verdicts in of_window:
+            yield from verdicts
 
 
 def _event_time_ms(value: bytes | None) -> int:

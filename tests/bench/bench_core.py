@@ -1,7 +1,8 @@
 """Core cost: microseconds a value for the exact D, p included, through bytes as the drift job does it, and its peers.
 
 Run with `python -m tests.bench.bench_core`: m = 1000 reference points, windows of 5 min that slide by 30 s (10 slices),
-20 features, at 1,000 to 100,000 values a window. The size of a slice varies by a tenth, so that no p-value can be
+20 features, at 1,000 to 100,000 values a window. The windows of a feature are judged together, as the job judges those
+of all series; one at a time is shown beside it. The size of a slice varies by a tenth, so that no p-value can be
 remembered from a window before. Exits with 1 where a D differs from scipy's, or a target is missed.
 """
 
@@ -26,16 +27,19 @@ from udfs.judging.reference_categories import ReferenceCategories
 from udfs.judging.reference_ks import ReferenceKs
 from udfs.judging.transform_mismatch import TransformMismatch
 from udfs.judging.two_streams import TwoStreams
+from udfs.judging.window_batch import Window, judge_windows
 from udfs.judging.window_judge import WindowJudge
 from udfs.judging.with_findings import WithFindings
 from udfs.references.category_feature import CategoryReference
 from udfs.sketches.rank import RankSketch
+from udfs.sketches.rank_windows import merge_windows
 from udfs.sketches.reference import RankReference
 from udfs.statistics import ks
 
 M, SLICES, FEATURES = 1000, 10, 20
 SIZES = (1_000, 3_000, 10_000, 100_000)  # values a window
-SLIDES = 30  # slices of each feature; each ends a window, the first nine are of fewer slices
+# Slices of each feature; each ends a window, the first nine are of fewer slices. Fewer of them where they are large.
+SLIDES, LARGE_SLIDES, LARGE = 100, 30, 10_000
 TARGET_US = 0.3
 ROUNDS = 3  # the least is shown: other processes only ever add time
 KSWIN_VALUES = 1_000
@@ -65,7 +69,8 @@ def load_of(window_size: int) -> Load:
     points, slices = [], []
     for _ in range(FEATURES):
         points.append(rng.lognormal(5.0, 1.0, M))
-        sizes = rng.integers(int(0.9 * per_slice), int(1.1 * per_slice) + 1, SLIDES)
+        slides = LARGE_SLIDES if window_size >= LARGE else SLIDES
+        sizes = rng.integers(int(0.9 * per_slice), int(1.1 * per_slice) + 1, slides)
         slices.append([rng.lognormal(5.0, 1.0, size) for size in sizes])
     return Load(window_size, points, [RankReference.from_values(feature) for feature in points], slices)
 
@@ -85,7 +90,21 @@ def rank_sketch(load: Load) -> Callable[[int, NDArray[np.float64]], bytes]:
     return lambda feature, part: RankSketch.from_values(part, load.references[feature]).to_bytes()
 
 
+def windows_of(slices: list[bytes]) -> list[list[bytes]]:
+    """The window that each slice ends, as the slices' sketches."""
+    return [slices[max(0, end - SLICES) : end] for end in range(1, len(slices) + 1)]
+
+
 def d_and_p(load: Load) -> list[object]:
+    """All windows of a feature together."""
+    sketch, results = rank_sketch(load), []
+    for feature, slices in enumerate(load.slices):
+        windows = windows_of([sketch(feature, part) for part in slices])
+        results += [merged.result() for merged in merge_windows(windows, load.references[feature])]
+    return results
+
+
+def d_and_p_one_by_one(load: Load) -> list[object]:
     ks.forget_p_values()
     return each_window(
         load,
@@ -104,13 +123,13 @@ def d_alone(load: Load) -> list[object]:
 
 def whole_verdicts(load: Load) -> list[object]:
     """What the job does: the judge with its findings, and the verdicts as JSON."""
-    ks.forget_p_values()
-    judges = [numeric_judge(reference) for reference in load.references]
-
-    def judge(feature: int, recent: Sequence[bytes]) -> list[bytes]:
-        return [verdict.to_json() for verdict in judges[feature].judge(["m1"], END_MS, recent)]
-
-    return each_window(load, lambda feature, part: judges[feature].sketch(part), judge)
+    written: list[object] = []
+    for reference, slices in zip(load.references, load.slices, strict=True):
+        judge = numeric_judge(reference)
+        windows = windows_of([judge.sketch(part) for part in slices])
+        judged = judge_windows(judge, [Window(["m1"], END_MS, sketches) for sketches in windows])
+        written += [verdict.to_json() for verdicts in judged for verdict in verdicts]
+    return written
 
 
 def numeric_judge(reference: RankReference) -> WithFindings:
@@ -189,13 +208,14 @@ def differing_from_scipy(load: Load) -> tuple[int, int]:
         lambda feature, recent: ks_2samp(few.points[feature], np.concatenate(recent), method="asymp"),
     )
     pairs = list(zip(ours, theirs, strict=True))
-    wrong = sum(a.statistic != b.statistic or abs(a.p_value - b.pvalue) > 1e-12 * b.pvalue for a, b in pairs)
+    wrong = sum(a.statistic != b.statistic or abs(a.p_value - b.pvalue) > 1e-10 * b.pvalue for a, b in pairs)
     return wrong, len(pairs)
 
 
 def cost_rows(load: Load) -> list[Row]:
     size = f"{load.window_size:,} a window"
     ours = microseconds(lambda: d_and_p(load), load.n_values)
+    one_by_one = microseconds(lambda: d_and_p_one_by_one(load), load.n_values)
     alone = microseconds(lambda: d_alone(load), load.n_values)
     whole = microseconds(lambda: whole_verdicts(load), load.n_values)
     limit = microseconds(lambda: binning(load), load.n_values)
@@ -205,7 +225,8 @@ def cost_rows(load: Load) -> list[Row]:
     return [
         Row(f"D and p, {size}, beside ks_2samp", "us/value", ours, scipys, limit, ours, *at_most(ours, TARGET_US)),
         Row(f"D and p, {size}, beside KLL", "us/value", ours, kll, limit, kll / ours),
-        Row(f"D alone, {size}", "us/value", alone, None, limit, alone),
+        Row(f"D and p, one window a call, {size}", "us/value", one_by_one, None, limit, one_by_one),
+        Row(f"D alone, one window a call, {size}", "us/value", alone, None, limit, alone),
         Row(f"verdicts (D, nulls, range), {size}", "us/value", whole, None, limit, whole),
     ]
 
@@ -249,7 +270,7 @@ def state_rows() -> list[Row]:
 
 NOTES = (
     "us: processor time on one core for all of 20 features, over their values; ratio: us, or peer / us for KLL",
-    "p takes about 0.05 ms a window, 0.4 ms and more where it is below 0.02: most of the cost of small windows",
+    "p: scipy takes 0.05 ms a window, 0.3 ms and more in the tails; ours some 2 us, 20 to 40 us in the tails",
     "frouros is not here: every version wants scipy below 1.15, and ours is pinned at 1.17",
     "evidently is not here: it resolves, but brings some 40 packages; its KS is ks_2samp on the raw window, as scipy's",
     "KLL at k = 200 answers yes or no, its ranks off by up to 1.7 %; ours is the exact D",
@@ -261,9 +282,12 @@ def main() -> int:
     loads = [load_of(size) for size in SIZES]
     checks = [differing_from_scipy(load) for load in loads]
     wrong, looked_at = (sum(column) for column in zip(*checks, strict=True))
-    rows = [row for load in loads for row in cost_rows(load)]
+    rows = []
+    for load in loads:
+        print(f"windows of {load.window_size:,} values", file=sys.stderr, flush=True)
+        rows += cost_rows(load)
     kswin_us = microseconds(lambda: kswin(loads[0]), KSWIN_VALUES, rounds=2)
-    exact = f"D or p differs from scipy's in {wrong} of {looked_at} windows (must be 0)"
+    exact = f"D or p (by 1e-10) differs from scipy's in {wrong} of {looked_at} windows (must be 0)"
     river = f"river's KSWIN(100, 30): {kswin_us:,.0f} us/value"
     is_cheap = print_table(
         f"Core cost (m = {M}, {SLICES} slices a window, {FEATURES} features)", rows, notes=(exact, river, *NOTES)

@@ -3,10 +3,12 @@
 import pickle
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from udfs.sketches.rank import RankSketch
+from udfs.sketches.rank_windows import FEWEST_TOGETHER, merge_windows
 from udfs.sketches.reference import RankReference
 
 VALUE = st.one_of(
@@ -94,3 +96,34 @@ def test_a_pickled_reference_is_the_same(a: list[float], reference: RankReferenc
     assert copy == reference
     assert hash(copy) == hash(reference)
     assert sketch(a, copy).to_bytes() == sketch(a, reference).to_bytes()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.lists(VALUES, max_size=4), min_size=FEWEST_TOGETHER, max_size=8), REFERENCE)
+def test_windows_merged_together_are_those_merged_one_by_one(
+    windows: list[list[list[float]]], reference: RankReference
+) -> None:
+    assert_merged_alike(windows, reference)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(0, 3), st.sampled_from([1, 4, 30, 400]))
+def test_untied_windows_merged_together_are_those_merged_one_by_one(seed: int, decimals: int, m: int) -> None:
+    rng = np.random.default_rng(seed)
+    reference = RankReference.from_values(rng.random(m).round(decimals) if decimals else rng.random(m))
+    slices = [rng.random(int(rng.integers(0, 40))) for _ in range(9)]
+    assert_merged_alike([[part.tolist() for part in slices[at : at + 3]] for at in range(9)], reference)
+
+
+def assert_merged_alike(windows: list[list[list[float]]], reference: RankReference) -> None:
+    taken = [[sketch(values, reference).to_bytes() for values in slices] for slices in windows]
+    together = merge_windows(taken, reference)
+    one_by_one = [RankSketch.merge_all(slices, reference) for slices in taken]
+    for merged, expected in zip(together, one_by_one, strict=True):
+        assert merged.gap == expected.gap
+        assert merged == expected
+        assert merged.to_bytes() == expected.to_bytes()
+        ours, theirs = merged.result(), expected.result()
+        if theirs.p_value:
+            assert ours.p_value == pytest.approx(theirs.p_value, rel=1e-12)
+        assert (ours.method, ours.n_window, ours.status) == (theirs.method, theirs.n_window, theirs.status)

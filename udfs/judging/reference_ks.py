@@ -8,14 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from schemas.status import Status
 from schemas.verdicts import Verdict
 from udfs.budget.threshold import Threshold, ThresholdCurve
 from udfs.judging.frame import Frame, Policy
 from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.sketches.rank import RankSketch
+from udfs.sketches.rank_windows import merge_windows
 from udfs.sketches.reference import RankReference
 from udfs.statistics.judgement import is_drifted, published_score
 from udfs.statistics.ks import Method
@@ -71,6 +70,10 @@ class ReferenceKs:
     def merged(self, sketches: Iterable[bytes]) -> RankSketch:
         """Return the sketch of the whole window; `WithFindings` looks at it too."""
         return RankSketch.merge_all(sketches, self.reference)
+
+    def merged_windows(self, windows: Sequence[Sequence[bytes]]) -> list[RankSketch]:
+        """Return `merged` of many windows, D and p known, in half of the time."""
+        return merge_windows(windows, self.reference)
 
     def of_merged(self, labels: Sequence[str], window_end_ms: int, merged: RankSketch) -> list[Verdict]:
         """Return the one verdict of a window whose sketches are merged."""
@@ -135,13 +138,14 @@ def largest_gap_at(sketch: RankSketch) -> dict[str, Any]:
     reference = sketch.reference
     if reference.points is None:
         raise ValueError("this sketch was read without its reference, so it can't say where the gap is")
-    window = sketch.counts.cumsum() / sketch.n
-    bin_number = int(np.argmax(np.abs(window - reference.ecdf)))
+    gap = sketch.gap
+    if gap is None:
+        raise ValueError("an empty window has no gap")
     # Bin 2i + 1 is point i itself, bin 2i the open interval below it; in the bin above all both shares are 1.
-    at = float(reference.points[min(bin_number // 2, reference.points.size - 1)])
+    at = float(reference.points[min(gap.bin_number // 2, reference.points.size - 1)])
     return {
         "at": at if math.isfinite(at) else None,
-        "relation": "<=" if bin_number % 2 or bin_number == reference.n_bins - 1 else "<",
-        "reference_share": float(reference.ecdf[bin_number]),
-        "window_share": float(window[bin_number]),
+        "relation": "<=" if gap.bin_number % 2 or gap.bin_number == reference.n_bins - 1 else "<",
+        "reference_share": float(reference.ecdf[gap.bin_number]),
+        "window_share": gap.reached / sketch.n,
     }

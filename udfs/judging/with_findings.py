@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from schemas.verdicts import Verdict
+from udfs.judging.window_batch import Window, merged_windows
 from udfs.judging.window_judge import Input, Values, WindowJudge
 from udfs.parts import join_parts, split_parts
 
@@ -65,9 +66,18 @@ class WithFindings:
 
     def judge(self, labels: Sequence[str], window_end_ms: int, sketches: Iterable[bytes]) -> list[Verdict]:
         """Return all verdicts of the window. Raises ValueError on bytes of other judges."""
+        (verdicts,) = self.judge_windows([Window(labels, window_end_ms, tuple(sketches))])
+        return verdicts
+
+    def judge_windows(self, windows: Sequence[Window]) -> list[list[Verdict]]:
+        """Return `judge` of each window; sketches are merged together where `main` can."""
         size = 1 + len(self.beside)
-        slices = [split_parts(data, size) if self.beside else [data] for data in sketches]
-        merged = self.main.merged([parts[0] for parts in slices])
+        slices = [[split_parts(d, size) if self.beside else [d] for d in window.sketches] for window in windows]
+        merged = merged_windows(self.main, [[parts[0] for parts in of_window] for of_window in slices])
+        return [self._of(*each) for each in zip(windows, slices, merged, strict=True)]
+
+    def _of(self, window: Window, slices: list[list[bytes]], merged: Any) -> list[Verdict]:
+        labels, window_end_ms, _ = window
         verdicts = self.main.of_merged(labels, window_end_ms, merged)
         for finding in self.findings:
             verdicts += finding.look(labels, window_end_ms, merged)

@@ -10,6 +10,7 @@ neutral.
 """
 
 from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,14 +24,23 @@ from udfs.statistics.result import TestResult
 from udfs.statistics.samples import sample
 
 
+class Gap(NamedTuple):
+    """Where a window and its reference are furthest apart: D, the bin, and the window's values up to its upper end."""
+
+    statistic: float
+    bin_number: int
+    reached: int
+
+
 class RankSketch:
     """A window's values as counts over the bins of `reference`; made by the class methods below.
 
     Nulls and NaN are in `n_null` only; infinities are in their bins and counted in `n_infinite` too. Never changed:
-    `merge` returns a new sketch. It holds the bin of each value, or the count of each bin, or both.
+    `merge` returns a new sketch. It holds the bin of each value (ascending or `unordered`), or the count of each
+    bin, or both; and gap and p-value where they are known already.
     """
 
-    __slots__ = ("_bins", "_counts", "n", "n_infinite", "n_null", "reference")
+    __slots__ = ("_bins", "_counts", "_gap", "_p_value", "_unordered", "n", "n_infinite", "n_null", "reference")
 
     def __init__(
         self,
@@ -41,6 +51,8 @@ class RankSketch:
         *,
         bins: NDArray[np.int64] | None = None,
         counts: NDArray[np.int64] | None = None,
+        unordered: NDArray[np.integer[Any]] | None = None,
+        gap: Gap | None = None,
     ) -> None:
         self.reference = reference
         self.n = n
@@ -48,6 +60,9 @@ class RankSketch:
         self.n_infinite = n_infinite
         self._bins = bins
         self._counts = counts
+        self._unordered = unordered
+        self._gap = gap
+        self._p_value: tuple[float, float] | None = None
 
     @classmethod
     def from_values(
@@ -70,7 +85,8 @@ class RankSketch:
     def counts(self) -> NDArray[np.int64]:
         """How many values are in each bin; int64 of shape (reference.n_bins,)."""
         if self._counts is None:
-            self._counts = np.bincount(self.bins, minlength=self.reference.n_bins)
+            numbers = self.bins if self._unordered is None else self._unordered
+            self._counts = np.bincount(numbers, minlength=self.reference.n_bins)
         return self._counts
 
     @property
@@ -119,15 +135,24 @@ class RankSketch:
         total = add(sketches, reference)
         return cls(reference, total.n, total.n_null, total.n_infinite, counts=total.counts)
 
+    @property
+    def gap(self) -> Gap | None:
+        """The largest gap to the reference, at the first bin that has it; None where one of both is empty. O(k)."""
+        if self._gap is None and self.n and self.reference.n:
+            self._gap = Gap(*largest_gap(self.reference.ecdf, self.counts))
+        return self._gap
+
+    def know_p_value(self, p_value: tuple[float, float] | None) -> None:
+        """Take the asymptotic (p, log10 p) of the gap, computed for many sketches together (`rank_windows.py`)."""
+        self._p_value = p_value
+
     def statistic(self) -> float | None:
         """Return D, bit-equal to scipy's; None where the sketch or the reference holds no value. O(k).
 
         >>> RankSketch.from_values([0, 0, 1, 1, 1], [0, 0, 0, 1, 1]).statistic()
         0.19999999999999996
         """
-        if not self.n or not self.reference.n:
-            return None
-        return largest_gap(self.reference.ecdf, self.counts)
+        return None if self.gap is None else self.gap.statistic
 
     def result(self, method: Method = "asymptotic") -> TestResult:
         """Return D, its p-value and the counts. O(k), plus the p-value's cost (`udfs.statistics.ks`).
@@ -143,6 +168,7 @@ class RankSketch:
             self.reference.n,
             self.n,
             method=method,
+            p_value=self._p_value,
             n_reference_null=self.reference.n_null,
             n_window_null=self.n_null,
             n_infinite=self.n_infinite,
@@ -151,8 +177,9 @@ class RankSketch:
     def to_bytes(self) -> bytes:
         """Return the sketch as bytes of `udfs.sketches.rank_bytes`, O(min(n, 2k + 1)) of them."""
         reference = self.reference
-        bins_size = self.n * width_of(reference.n_bins - 1)
-        if bins_size < reference.n_bins or bins_size < reference.n_bins * width_of(int(self.counts.max())):
+        n_bins = reference.n_bins
+        bins_size = self.n * width_of(n_bins - 1)
+        if bins_size < n_bins or bins_size < n_bins * width_of(int(self.counts.max())):
             return encode(BIN_NUMBERS, self.bins, self.n_null, self.n_infinite, reference)
         return encode(COUNTS, self.counts, self.n_null, self.n_infinite, reference)
 

@@ -22,7 +22,7 @@ import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,22 @@ def add(sketches: Iterable[bytes], reference: RankReference) -> Tally:
     sums = [_sum_of(start, parts, reference) for start, parts in bodies.items()]
     counts = sum(sums[1:], start=sums[0]) if sums else np.zeros(reference.n_bins, dtype=np.int64)
     return Tally(counts, int(counts.sum()), n_null, n_infinite)
+
+
+def plain_bin_numbers(sketches: Iterable[bytes], reference: RankReference) -> NDArray[np.unsignedinteger[Any]] | None:
+    """Return the bin numbers of sketches that are all of that layout, in one width, without nulls and infinities.
+
+    This is how slices of a quiet stream are, and there is nothing else to read; None of others, which `add` takes.
+    """
+    found = list(sketches)
+    plain = found[0][: _START.size] + reference.header + _NOTHING_BESIDE if found else b""
+    version, layout, width = plain[: _START.size] if found and len(plain) > _START.size else (0, 0, 0)
+    if version != VERSION or layout != BIN_NUMBERS or width not in UNSIGNED:
+        return None
+    body_at, crc = len(plain), zlib.crc32
+    bodies = [data[body_at:-4] for data in found if data.startswith(plain) and crc(data) == _CRC_OF_WHOLE]
+    whole = b"".join(bodies)
+    return np.frombuffer(whole, UNSIGNED[width]) if len(bodies) == len(found) and not len(whole) % width else None
 
 
 def read_reference(data: bytes) -> RankReference:

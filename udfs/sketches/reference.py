@@ -81,7 +81,7 @@ class RankReference:
         """How many reference values there are, m."""
         return int(self.multiplicity.sum())
 
-    @property
+    @cached_property
     def n_bins(self) -> int:
         """2k + 1, where k is the count of distinct points."""
         return 2 * int(self.multiplicity.size) + 1
@@ -92,13 +92,18 @@ class RankReference:
         return self.n == self.multiplicity.size
 
     @cached_property
+    def reached(self) -> NDArray[np.int64]:
+        """How many reference values lie at or below the upper end of each bin."""
+        steps = np.zeros(self.n_bins, dtype=np.int64)
+        steps[1::2] = self.multiplicity
+        return np.cumsum(steps)
+
+    @cached_property
     def ecdf(self) -> NDArray[np.float64]:
         """The reference's distribution function at the upper end of each bin; empty where there is no value."""
         if not self.n:
             return np.empty(0)
-        steps = np.zeros(self.n_bins, dtype=np.int64)
-        steps[1::2] = self.multiplicity
-        return np.cumsum(steps) / self.n
+        return self.reached / self.n
 
     @cached_property
     def _fences(self) -> NDArray[np.float64]:

@@ -83,7 +83,7 @@ def ks_from_counts(
     n_reference, n_window = int(reference_counts.sum()), int(window_counts.sum())
     known = n_reference and n_window
     return ks_from_statistic(
-        largest_gap(np.cumsum(reference_counts) / n_reference, window_counts) if known else None,
+        largest_gap(np.cumsum(reference_counts) / n_reference, window_counts)[0] if known else None,
         n_reference,
         n_window,
         method=method,
@@ -99,11 +99,14 @@ def ks_from_statistic(
     n_window: int,
     *,
     method: Method = "asymptotic",
+    p_value: tuple[float, float] | None = None,
     n_reference_null: int = 0,
     n_window_null: int = 0,
     n_infinite: int = 0,
 ) -> TestResult:
     """Return the result of a test whose D is known; status `insufficient_data` where it is None.
+
+    `p_value` is (p, log10 p) of the asymptotic method where it is known too.
 
     Where paths are counted D is rounded to a fraction of lcm(m, n), as scipy does: the last bit may change.
 
@@ -122,10 +125,13 @@ def ks_from_statistic(
         return TestResult.without_figures(Status.INSUFFICIENT_DATA, method=method, **counts)
     if _is_exact(method, n_reference, n_window):
         statistic = _as_fraction(statistic, n_reference, n_window)
-    p_value, log10_p_value, used = ks_p_value(statistic, n_reference, n_window, method=method)
+    if p_value is not None and method == "asymptotic":
+        (p, log10_p_value), used = p_value, "asymptotic"
+    else:
+        p, log10_p_value, used = ks_p_value(statistic, n_reference, n_window, method=method)
     return TestResult(
         statistic=statistic,
-        p_value=p_value,
+        p_value=p,
         log10_p_value=log10_p_value,
         effect=statistic,
         degrees_of_freedom=None,
@@ -167,19 +173,21 @@ def _as_fraction(statistic: float, n_reference: int, n_window: int) -> float:
     return steps_of(statistic, n_reference, n_window) / math.lcm(n_reference, n_window)
 
 
-def largest_gap(reference_ecdf: NDArray[np.float64], window_counts: NDArray[np.int64]) -> float:
-    """Return D: the largest distance between the reference's ECDF and the window's, at the upper end of every bin.
+def largest_gap(reference_ecdf: NDArray[np.float64], window_counts: NDArray[np.int64]) -> tuple[float, int, int]:
+    """Return D, the first bin whose upper end has it, and how many of the window's values lie up to there.
 
-    Bit-equal to scipy's D. Neither side may be empty. O(bins).
+    D is the largest distance between the reference's ECDF and the window's, bit-equal to scipy's. Neither side may be
+    empty. O(bins).
 
     >>> largest_gap(np.array([0.5, 1.0]), np.array([1, 3]))
-    0.25
+    (0.25, 0, 1)
     """
     reached = window_counts.cumsum()
     gaps = reached / reached[-1]
     gaps -= reference_ecdf
     np.abs(gaps, out=gaps)
-    return float(gaps[gaps.argmax()])  # three times faster than gaps.max()
+    bin_number = int(gaps.argmax())  # three times faster than gaps.max()
+    return float(gaps[bin_number]), bin_number, int(reached[bin_number])
 
 
 def _check_method(method: str) -> None:

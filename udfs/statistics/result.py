@@ -39,7 +39,7 @@ class TestResult:
     def __post_init__(self) -> None:
         figures = (self.statistic, self.p_value, self.log10_p_value, self.effect)
         if self.status is Status.OK:
-            if not all(figure is not None and math.isfinite(figure) for figure in figures):
+            if None in figures or not all(map(math.isfinite, figures)):  # type: ignore[arg-type]  # none is None
                 raise ValueError(f"a result with status ok must have finite figures, not {figures}")
         elif not all(figure is None for figure in (*figures, self.degrees_of_freedom)):
             raise ValueError(f"a result with status {self.status} must have no figures, not {figures}")

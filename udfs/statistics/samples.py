@@ -39,7 +39,8 @@ def sample(values: ArrayLike | pd.Series) -> Sample:
     floats = _float64(values)
     if floats.ndim != 1:
         raise ValueError(f"a sample must have one dimension, not {floats.ndim}")
-    ordered = np.sort(floats)  # NaN last
+    ordered = floats.copy()
+    ordered.sort()  # NaN last
     n_null = _n_nan_at_the_end(ordered)
     usable = ordered[: ordered.size - n_null] if n_null else ordered
     return Sample(usable, n_null, _n_infinite(usable))
