@@ -37,6 +37,7 @@ from schemas.delta_tables import BATCHES, BOOKS, QUARANTINE, TOPIC_TABLES, VERDI
 from schemas.incidents import IncidentEvent
 from schemas.verdicts import Verdict
 from tests import audit_records as records
+from tests.conftest import SASL_PASSWORD
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
@@ -153,10 +154,11 @@ def sent(broker: Broker) -> Sent:
 
 @pytest.fixture(scope="module")
 def audited(broker: Broker, sent: Sent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
-    """Kill the driver in mid-stream, then run the job to its end, then once more."""
+    """Kill the driver in mid-stream, then run the job to its end, then once more; all of it reads by SASL."""
     folder = tmp_path_factory.mktemp("audit")
     warehouse = folder / "warehouse"
-    argv = ["--bootstrap-servers", broker.bootstrap_servers, "--topic-prefix", PREFIX]
+    argv = ["--bootstrap-servers", broker.sasl_bootstrap_servers, "--kafka-config", str(_kafka_config(folder))]
+    argv += ["--topic-prefix", PREFIX]
     argv += ["--warehouse", str(warehouse), "--jars", str(jars("spark")[0].parent), "--model-card", str(records.CARD)]
     argv += ["--status-file", str(folder / "status.json")]
     killed_after = _kill_mid_stream(argv, folder)
@@ -168,6 +170,15 @@ def audited(broker: Broker, sent: Sent, tmp_path_factory: pytest.TempPathFactory
     register(spark, str(warehouse))
     yield Audited(spark, warehouse, argv, sent, killed_after)
     spark.stop()
+
+
+def _kafka_config(folder: Path) -> Path:
+    file = folder / "kafka.yaml"
+    file.write_text(
+        "security.protocol: SASL_PLAINTEXT\nsasl.mechanism: PLAIN\n"
+        "sasl.username: ${SLACKTIDE_SASL_USERNAME}\nsasl.password: ${SLACKTIDE_SASL_PASSWORD}\n"
+    )
+    return file
 
 
 def _kill_mid_stream(argv: list[str], folder: Path) -> dict[str, Any]:
@@ -274,6 +285,14 @@ def test_no_file_of_the_warehouse_holds_a_dead_letters_bytes(audited: Audited) -
     ]
     shown = audited.rows("SELECT DISTINCT masked_prefix, length, sha256 FROM dead_letters")
     assert [row["masked_prefix"] for row in shown] == ["aaaaa aaaaaaa, aaaaa@aaaaaaa.aaa, aaaa 0000 0000"]
+
+
+def test_kafka_was_read_by_sasl_and_its_password_is_nowhere(audited: Audited, broker: Broker) -> None:
+    """That listener takes no other client. Log, status, checkpoint and tables are looked through."""
+    assert audited.argv[1] == broker.sasl_bootstrap_servers
+    files = [path for path in audited.warehouse.parent.rglob("*") if path.is_file()]
+    assert {"driver.log", "status.json", "metadata"} <= {path.name for path in files}
+    assert not [path for path in files if SASL_PASSWORD.encode() in path.read_bytes()]
 
 
 def test_a_run_with_nothing_new_commits_nothing(audited: Audited) -> None:
