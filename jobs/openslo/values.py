@@ -8,6 +8,7 @@ from zoneinfo import available_timezones
 from jobs.yaml_fields import WrongValueError, nearest
 from udfs.slo.periods import DAY_MS, HOUR_MS, MINUTE_MS, Unit
 
+_MOST_MINUTES = 366 * 24 * 60
 _DURATION = re.compile(r"([1-9][0-9]{0,6})([smhdwMQY])")
 _MILLISECONDS = {"s": 1000, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
 
@@ -43,6 +44,8 @@ def whole_minutes(value: Any) -> int:
     (300000, 3600000)
     """
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        if value > _MOST_MINUTES:
+            raise WrongValueError(f"{value} minutes are more than a year", "Give minutes, such as 1m")
         return value * MINUTE_MS
     found = duration_ms(value)
     if found % MINUTE_MS:
