@@ -49,14 +49,9 @@ class Frame:
         """
         if (result.status is Status.OK) != (drifted is not None):
             raise ValueError(f"drifted can't be {drifted} where status is {result.status}")
-        return Verdict(
-            monitor=self.monitor,
-            kind=self.kind,
-            series=dict(zip(self.group_by, labels, strict=True)),
-            feature=self.feature,
-            window_start_ms=window_end_ms - self.window_ms,
-            window_end_ms=window_end_ms,
-            slide_seconds=self.slide_ms / 1000,
+        return self.saying(
+            labels,
+            window_end_ms,
             test=test,
             method=result.method,
             status=result.status.value,
@@ -74,10 +69,26 @@ class Frame:
             n_window=result.n_window,
             n_window_null=result.n_window_null,
             n_infinite=result.n_infinite,
+            evidence=evidence or {},
+        )
+
+    def saying(self, labels: Iterable[str], window_end_ms: int, **figures: Any) -> Verdict:
+        """Return the verdict of the window that ends at `window_end_ms` with all the fields that are not the frame's.
+
+        Raises TypeError where one of them is missing or unknown.
+        """
+        return Verdict(
+            monitor=self.monitor,
+            kind=self.kind,
+            series=dict(zip(self.group_by, labels, strict=True)),
+            feature=self.feature,
+            window_start_ms=window_end_ms - self.window_ms,
+            window_end_ms=window_end_ms,
+            slide_seconds=self.slide_ms / 1000,
             config_digest=self.config_digest,
             reference_digest=self.reference_digest,
             model_card_digest=self.model_card_digest,
-            evidence=evidence or {},
+            **figures,
         )
 
 

@@ -43,6 +43,28 @@ class Measured:
             return None
         return self.statistic > self.threshold if self.wrong_side == "above" else self.statistic < self.threshold
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What a verdict says of it, by the names of `Verdict`'s fields: there is no p, and nothing that needs one."""
+        return {
+            "status": self.status.value,
+            "statistic": self.statistic,
+            "p_value": None,
+            "log10_p_value": None,
+            "effect": self.effect,
+            "published_score": None,
+            "alpha": None,
+            "min_effect": None,
+            "threshold": self.threshold,
+            "drifted": self.drifted,
+            "n_reference": self.n_reference,
+            "n_reference_null": self.n_reference_null,
+            "n_window": self.n_window,
+            "n_window_null": self.n_window_null,
+            "n_infinite": self.n_infinite,
+            "evidence": self.evidence,
+        }
+
 
 def measured_verdict(
     frame: Frame, labels: Iterable[str], window_end_ms: int, measured: Measured, *, test: str, method: str
@@ -55,33 +77,4 @@ def measured_verdict(
     >>> verdict.drifted, verdict.statistic, verdict.p_value
     (True, 0.4, None)
     """
-    return Verdict(
-        monitor=frame.monitor,
-        kind=frame.kind,
-        series=dict(zip(frame.group_by, labels, strict=True)),
-        feature=frame.feature,
-        window_start_ms=window_end_ms - frame.window_ms,
-        window_end_ms=window_end_ms,
-        slide_seconds=frame.slide_ms / 1000,
-        test=test,
-        method=method,
-        status=measured.status.value,
-        statistic=measured.statistic,
-        p_value=None,
-        log10_p_value=None,
-        effect=measured.effect,
-        published_score=None,
-        alpha=None,
-        min_effect=None,
-        threshold=measured.threshold,
-        drifted=measured.drifted,
-        n_reference=measured.n_reference,
-        n_reference_null=measured.n_reference_null,
-        n_window=measured.n_window,
-        n_window_null=measured.n_window_null,
-        n_infinite=measured.n_infinite,
-        config_digest=frame.config_digest,
-        reference_digest=frame.reference_digest,
-        model_card_digest=frame.model_card_digest,
-        evidence=measured.evidence,
-    )
+    return frame.saying(labels, window_end_ms, test=test, method=method, **measured.figures)

@@ -7,16 +7,16 @@ texts withheld because they could not be masked. Neither is ever a silent pass: 
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import orjson
 
 from schemas.status import Status
 from schemas.verdicts import Verdict, VerdictKind
+from udfs.judging.frame import Frame
+from udfs.judging.measured import Measured, measured_verdict
 from udfs.privacy.ledger import Ledger
 
-MONITOR = "personal_data_masking"
+MONITOR, METHOD = "personal_data_masking", "log_sketch"
 LATENCY, WITHHELD = "masking_latency_ms", "masking_withheld"
 NO_MODEL_CARD = "sha256:" + hashlib.sha256(b"").hexdigest()  # masking belongs to no model
 
@@ -63,46 +63,14 @@ def masking_verdicts(
         "found": dict(sorted(total.found.items())),
         "latency_ms": {f"p{q:g}": float(sketch.quantile(q / 100) or 0.0) for q in (50, 95, 99, 100)},
     }
-    judge = partial(_verdict, total.texts, evidence, limits.digest, (window_start_ms, window_end_ms))
+    length_ms = window_end_ms - window_start_ms
+    frame = Frame(MONITOR, "", (), length_ms, length_ms, limits.digest, None, NO_MODEL_CARD, VerdictKind.FINDING)
+
+    def judged(feature: str, test: str, statistic: float, threshold: float) -> Verdict:
+        measured = Measured(statistic, threshold, "above", Status.OK, total.texts, evidence=evidence)
+        return measured_verdict(frame.about(feature), (), window_end_ms, measured, test=test, method=METHOD)
+
     return [
-        judge(LATENCY, f"p{limits.quantile * 100:g}", (latency, limits.latency_ms)),
-        judge(WITHHELD, "share", (total.withheld / total.texts, limits.withheld_share)),
+        judged(LATENCY, f"p{limits.quantile * 100:g}", latency, limits.latency_ms),
+        judged(WITHHELD, "share", total.withheld / total.texts, limits.withheld_share),
     ]
-
-
-def _verdict(
-    texts: int, evidence: dict[str, object], config_digest: str, window_ms: tuple[int, int], *judged: Any
-) -> Verdict:
-    """`judged` is feature, test, and (statistic, threshold)."""
-    feature, test, (statistic, threshold) = judged
-    start_ms, end_ms = window_ms
-    return Verdict(
-        monitor=MONITOR,
-        series={},
-        feature=feature,
-        window_start_ms=start_ms,
-        window_end_ms=end_ms,
-        slide_seconds=(end_ms - start_ms) / 1000,
-        test=test,
-        method="log_sketch",
-        status=Status.OK,
-        statistic=statistic,
-        p_value=None,
-        log10_p_value=None,
-        effect=None,
-        published_score=None,
-        alpha=None,
-        min_effect=None,
-        drifted=statistic > threshold,
-        n_reference=0,
-        n_reference_null=0,
-        n_window=texts,
-        n_window_null=0,
-        n_infinite=0,
-        config_digest=config_digest,
-        reference_digest=None,
-        model_card_digest=NO_MODEL_CARD,
-        evidence=evidence,
-        threshold=threshold,
-        kind=VerdictKind.FINDING,
-    )

@@ -30,6 +30,9 @@ def signal_verdict(
 
     `drifted` is given where more decides than the threshold; None where the threshold alone does.
     """
+    figures = measured.figures | {"published_score": published_score}
+    if drifted is not None:
+        figures["drifted"] = drifted
     return replace(
         source,
         kind=VerdictKind.SIGNAL,
@@ -37,23 +40,8 @@ def signal_verdict(
         window_start_ms=source.window_start_ms if window_start_ms is None else window_start_ms,
         test=test,
         method=method,
-        status=measured.status.value,
-        statistic=measured.statistic,
-        p_value=None,
-        log10_p_value=None,
-        effect=measured.effect,
-        published_score=published_score,
-        alpha=None,
-        min_effect=None,
-        threshold=measured.threshold,
-        drifted=measured.drifted if drifted is None else drifted,
-        n_reference=measured.n_reference,
-        n_reference_null=measured.n_reference_null,
-        n_window=measured.n_window,
-        n_window_null=measured.n_window_null,
-        n_infinite=measured.n_infinite,
         config_digest=config_digest,
-        evidence=measured.evidence,
+        **figures,
     )
 
 
