@@ -3,17 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
+from schemas.dead_letters import DeadLetter
 from schemas.requests import UNKNOWN_SERVICE
 from udfs.telemetry import span_checks
 from udfs.telemetry.attribute_texts import label_text, texts_from_proto, value_from_proto
 from udfs.telemetry.log_records import LogRecord, time_fault
+from udfs.telemetry.proto_walk import parsed, walked
 from udfs.telemetry.span_batch import SPAN_ID_BYTES, TRACE_ID_BYTES
-
-UNREADABLE = "not a protobuf ExportLogsServiceRequest"
 
 
 def read_records(message_index: int, message: bytes) -> Iterator[tuple[int, LogRecord] | DeadLetter]:
@@ -21,21 +19,16 @@ def read_records(message_index: int, message: bytes) -> Iterator[tuple[int, LogR
 
     Never raises on content. O(bytes).
     """
-    try:
-        request = ExportLogsServiceRequest.FromString(message)
-    except DecodeError:
-        yield DeadLetter(Reason.MALFORMED_PROTO, UNREADABLE, message_index, WHOLE_MESSAGE, message)
+    request = parsed(ExportLogsServiceRequest, message_index, message)
+    if isinstance(request, DeadLetter):
+        yield request
         return
-    place = 0
-    for entry in request.resource_logs:
-        resource = texts_from_proto(entry.resource.attributes)
-        for scope in entry.scope_logs:
-            for record in scope.log_records:
-                if fault := _fault(record):
-                    yield DeadLetter(*fault, message_index, place, record.SerializeToString())
-                else:
-                    yield place, _record(resource, scope.scope.name, record)
-                place += 1
+    found = walked(request.resource_logs, "scope_logs", "log_records")
+    for place, (resource, scope, record) in enumerate(found):
+        if fault := _fault(record):
+            yield DeadLetter(*fault, message_index, place, record.SerializeToString())
+        else:
+            yield place, _record(resource, scope, record)
 
 
 def _fault(record: Any) -> span_checks.Fault | None:

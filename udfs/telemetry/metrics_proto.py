@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import DataPointFlags, Metric
 
-from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
+from schemas.dead_letters import DeadLetter
 from udfs.telemetry.attribute_texts import texts_from_proto
 from udfs.telemetry.metric_checks import point_fault, temporality_fault
 from udfs.telemetry.metric_points import MetricHead, MetricPoint, MetricType, named_point
-
-UNREADABLE = "not a protobuf ExportMetricsServiceRequest"
+from udfs.telemetry.proto_walk import parsed, walked
 
 Found = tuple[int, MetricPoint] | DeadLetter
 
@@ -22,29 +20,25 @@ def read_points(message_index: int, message: bytes) -> Iterator[Found]:
 
     Never raises on content. O(bytes).
     """
-    try:
-        request = ExportMetricsServiceRequest.FromString(message)
-    except DecodeError:
-        yield DeadLetter(Reason.MALFORMED_PROTO, UNREADABLE, message_index, WHOLE_MESSAGE, message)
+    request = parsed(ExportMetricsServiceRequest, message_index, message)
+    if isinstance(request, DeadLetter):
+        yield request
         return
     place = 0
-    for entry in request.resource_metrics:
-        resource = texts_from_proto(entry.resource.attributes)
-        for scope in entry.scope_metrics:
-            for metric in scope.metrics:
-                member = metric.WhichOneof("data")
-                if member is None:
-                    continue
-                data = getattr(metric, member)
-                head = _head(resource, scope.scope.name, metric, MetricType(member), data)
-                fault = temporality_fault(head.type, head.temporality, is_monotonic=head.is_monotonic)
-                for wire in data.data_points:
-                    point = named_point(head, texts_from_proto(wire.attributes), _figures(head.type, wire))
-                    if found := fault or point_fault(point):
-                        yield DeadLetter(*found, message_index, place, _alone(metric, member, wire))
-                    else:
-                        yield place, point
-                    place += 1
+    for resource, scope, metric in walked(request.resource_metrics, "scope_metrics", "metrics"):
+        member = metric.WhichOneof("data")
+        if member is None:
+            continue
+        data = getattr(metric, member)
+        head = _head(resource, scope, metric, MetricType(member), data)
+        fault = temporality_fault(head.type, head.temporality, is_monotonic=head.is_monotonic)
+        for wire in data.data_points:
+            point = named_point(head, texts_from_proto(wire.attributes), _figures(head.type, wire))
+            if found := fault or point_fault(point):
+                yield DeadLetter(*found, message_index, place, _alone(metric, member, wire))
+            else:
+                yield place, point
+            place += 1
 
 
 def _head(resource: dict[str, str], scope: str, metric: Any, type_: MetricType, data: Any) -> MetricHead:
