@@ -196,7 +196,7 @@ def build_with_models(scorers: Scorers) -> "tuple[list[Scorer], LoadedModels]":
         device = choose_device(scorers.device, scorers.precision, scorers.threads)
     except ModelError as error:
         root.field("device").refuse(error.problem, error.remedy)
-    models = LoadedModels(device, BatchPolicy(scorers.max_items, scorers.max_tokens))
+    models = LoadedModels(device, BatchPolicy(scorers.max_items, scorers.max_tokens, device.pass_tokens))
     return [_built(root.field(f"scorers[{i}]"), spec, models) for i, spec in enumerate(scorers.scorers)], models
 
 

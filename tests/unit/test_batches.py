@@ -1,6 +1,7 @@
 """Batches by length: every item once, within bounds; and what happens when a device has no memory left."""
 
 from collections.abc import Callable
+from itertools import pairwise, product
 
 import pytest
 import torch
@@ -23,6 +24,25 @@ def test_every_item_once_within_bounds_longest_first(lengths: list[int], max_ite
     for batch in batches:
         assert len(batch) <= max_items
         assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= max_tokens
+
+
+@settings(max_examples=100)
+@given(st.lists(st.integers(1, 30), max_size=9), st.integers(1, 4), st.integers(1, 90), st.integers(0, 40))
+def test_no_other_cut_is_cheaper(lengths: list[int], max_items: int, max_tokens: int, pass_tokens: int) -> None:
+    policy = BatchPolicy(max_items, max_tokens, pass_tokens)
+    ours = [[lengths[i] for i in batch] for batch in batches_by_length(lengths, policy)]
+    ordered = sorted(lengths, reverse=True)
+    costs = []
+    for cuts in product((False, True), repeat=max(len(ordered) - 1, 0)):
+        ends = [place + 1 for place, cut in enumerate(cuts) if cut] + [len(ordered)]
+        parts = [ordered[first:last] for first, last in pairwise([0, *ends])]
+        if all(len(part) <= max_items and (len(part) < 2 or part[0] * len(part) <= max_tokens) for part in parts):
+            costs.append(cost(parts, pass_tokens))
+    assert cost(ours, pass_tokens) == min(costs)
+
+
+def cost(batches: list[list[int]], pass_tokens: int) -> int:
+    return sum(max(batch) * len(batch) + pass_tokens for batch in batches if batch)
 
 
 def device_with_room_for(items: int) -> tuple[Callable[[list[int], str], list[int]], list[tuple[int, str]]]:
