@@ -114,6 +114,9 @@ def _conditions(source: Source) -> tuple[Condition, ...]:
 
 def _refuse_at_most(*sources: Source) -> None:
     for source in sources:
+        if source.at_most is not None and source.records.topic == MEASUREMENTS:
+            remedy = "Leave it out: a thresholdMetric's limit is its objective's value"
+            source.place.field("at_most").refuse("belongs to good or bad of a ratio", remedy)
         if source.at_most is not None:
             remedy = "Use `where: [{field: ..., op: lte, value: ...}]`"
             source.place.field("at_most").refuse(f"is for histograms, not for {source.records.topic}", remedy)

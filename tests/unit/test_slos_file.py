@@ -263,6 +263,9 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     (put(f"{RATIO}/good", {"metricSource": SOURCE}), "ratioMetric", "good and bad", "easier"),
     (put(f"{RATIO}/total", None), "ratioMetric.total", "is missing", "every request"),
     (put(RATIO, {"rawType": "success", "raw": {}}), "raw", "without its counts", "total"),
+    (put("spec/indicator", {"spec": {"thresholdMetric": source(
+        **{"from": "measurements"}, name="ttft", quantile=0.9, window="1m", at_most=0.8)}}),
+     "spec.at_most", "belongs to good or bad", "objective's value"),
     (put(f"{BAD}/type", "Prometheus"), "metricSource.type",
      "can't ask Prometheus", "type: slacktide"),
     (put(f"{RATIO}/bad/metricSource/spec", {"where": []}), "bad", "has no condition", "where"),
