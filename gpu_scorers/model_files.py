@@ -164,7 +164,8 @@ def _hub_folder(source: ModelSource) -> Path:
         return Path(snapshot_download(str(source.hub), revision=source.revision, local_files_only=True))
     except (LocalEntryNotFoundError, ValueError):
         problem = f"{source.hub} at revision {source.revision} is not in the local cache, and a job fetches nothing"
-        remedy = "Run `slacktide models --fetch` where there is a network, or copy its files and give their path"
+        remedy = f"Run `slacktide models --fetch {source.hub}@{source.revision}` where there is a network"
+        remedy += ", or copy its files and give their path"
         raise ModelError(source.name, problem, remedy) from None
 
 

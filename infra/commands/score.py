@@ -109,6 +109,10 @@ def _show(found: list[tuple[Scorer, Score]]) -> None:
             str(score.status),
             score.label or "",
             "yes" if score.truncated else "",
-            ", ".join(f"{name}: {value}" for name, value in score.evidence.items()),
+            ", ".join(f"{name}: {_short(value)}" for name, value in score.evidence.items()),
         )
     console.print(table)
+
+
+def _short(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)

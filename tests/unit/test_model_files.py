@@ -122,7 +122,10 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_hub_model_that_is_not_cached_is_never_fetched(hub_cache: Path) -> None:
-    with pytest.raises(ModelError, match=f"someone/nli at revision {REVISION} is not in the local cache.*--fetch"):
+    with pytest.raises(
+        ModelError,
+        match=f"someone/nli at revision {REVISION} is not in the local cache.*--fetch someone/nli@{REVISION}",
+    ):
         find_model(ModelSource("nli", hub="someone/nli", revision=REVISION))
     assert not list(hub_cache.glob("**/*.safetensors"))
 

@@ -1,5 +1,6 @@
 """`slacktide score` and `slacktide models`, as a person calls them."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,11 @@ def test_a_table_says_why_there_is_no_figure() -> None:
     assert result.exit_code == 0
     assert "refusal  1.0000  ok       refused" in result.output
     assert "no golden text" in result.output
+
+
+def test_figures_in_the_evidence_of_a_table_are_short() -> None:
+    asked = ("--prompt", "What is the capital of France?", "--text", "Paris.", "--only", "groundedness")
+    assert re.search(r"lowest:\s+0\.\d{4}\s", run(score.command, *asked).output)
 
 
 def test_what_can_t_be_done_is_said() -> None:
