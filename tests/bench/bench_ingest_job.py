@@ -31,8 +31,8 @@ from tests.bench.engines import Engines, engines
 from tests.bench.report import Row, elapsed_seconds, print_table, progress
 from tests.bench.time_limit import OutOfTimeError, time_limit
 
-WHOLE_REQUESTS, JOINED_REQUESTS, SPANS_A_TRACE = 300_000, 80_000, 3
-RATE_PER_SECOND = 4000  # of event time and Kafka's time: it says how much waits while the join does
+WHOLE_REQUESTS, JOINED_REQUESTS, SPANS_A_TRACE = 240_000, 12_000, 3
+RATE_PER_SECOND = 2000  # of event time and Kafka's time: it says how much waits while the join does
 JOIN_SECONDS, WATERMARK_SECONDS = 5, 5
 PARTITIONS, COPIES = 2, 4
 BOOK_SECONDS, WARM_UP_WINDOWS = 2, 2
