@@ -102,7 +102,7 @@ def test_counters_become_deltas_through_resets_copies_garbage_and_a_restart(
     assert len({letter["dead_letter_id"] for letter in letters}) == len(letters)
 
     topics = {"topic": PREFIX + "otlp_spans", "metrics_topic": PREFIX + "otlp_metrics"}
-    plan = ReplayPlan(limit=100, speed_up=math.inf, metrics=True, **topics)
+    plan = ReplayPlan(limit=600, speed_up=math.inf, metrics=True, **topics)
     report = replay(plan, KafkaClient(broker.bootstrap_servers))
     replayed = report.expected_metric_books()
     assert replayed["points"] > 100
