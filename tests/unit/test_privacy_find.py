@@ -58,6 +58,11 @@ KNOWN = [
     (Kind.TOKEN, "ghp_1234567890abcdefghijklmnopqrstuvwxyz"),
     (Kind.TOKEN, "sk-proj-abc_DEF-1234567890abcdefghij"),
     (Kind.TOKEN, JWT),
+    (Kind.TOKEN, "nvapi-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUV"),
+    (Kind.TOKEN, "0123456789abcdef0123456789abcdef.AbCdEfGhIjKlMnOp"),
+    (Kind.TOKEN, "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs"),
+    (Kind.TOKEN, "lin_api_abcdefghijklmnopqrstuvwxyz0123456789ABCD"),
+    (Kind.TOKEN, "NRAK-ABCDEFGHIJKLMNOPQRSTUVWXYZ1"),
     (Kind.PRIVATE_KEY, "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----"),
 ]  # fmt: skip
 AROUND = ["{}", "see {}.", "（{}）", "号{}，", '"{}"', "x={};", "{}\n", "\t{}", "<{}>", "{}？"]
@@ -66,6 +71,7 @@ AFTER_A_WORD = [
     (Kind.NATIONAL_ID, "Steuer-ID {}", "86095742719"),
     (Kind.NATIONAL_ID, "身份证号：{}", "130503670401001"),
     (Kind.NATIONAL_ID, "护照{}", "G12345678"),
+    (Kind.NATIONAL_ID, "Passport no.: {}", "123456789"),
     (Kind.PHONE, "call me at {}", "5552671"),
     (Kind.PHONE, "手机：{}", "612345678"),
     (Kind.SECRET, "密码是{}", "Abc12345"),
@@ -325,6 +331,7 @@ ID, PHONE, TOKEN = "11010519491231002X", "13812345678", "ghp_1234567890abcdefghi
 # What a value becomes once it is written into JSON, once more into JSON, a URL or HTML; and what stands glued to it.
 WRITTEN_OUT = [
     (Kind.EMAIL, r"mail jane\u0040example.com now", "jane@example.com"),
+    (Kind.EMAIL, r"line\njane@example.com\tj\u200bane@example.com", "jane@example.com"),
     (Kind.EMAIL, "to=jane%40example.com&x=1", "jane@example.com"),
     (Kind.EMAIL, "jane&#64;example.com jane&#x40;example.com", "jane@example.com"),
     (Kind.PHONE, r"tel\n13812345678\r\n", PHONE),
@@ -340,6 +347,7 @@ WRITTEN_OUT = [
     (Kind.IP_ADDRESS, r"\n203.0.113.9\n", "203.0.113.9"),
     (Kind.TOKEN, rf"\n{TOKEN}\n", TOKEN),
     (Kind.SECRET, json.dumps("密码是Abc12345xyz"), "Abc12345xyz"),
+    (Kind.SECRET, r"https:\/\/jane:s3cret99@db.example.com\/x", "jane:s3cret99@db.example.com"),
     (Kind.SECRET, json.dumps(json.dumps({"password": "hunter2!x"})), "hunter2!x"),
 ]  # fmt: skip
 

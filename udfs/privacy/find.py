@@ -20,7 +20,7 @@ from udfs.privacy.national_id_china import CHINA_DETECTORS
 from udfs.privacy.phone import PHONE_DETECTORS
 from udfs.privacy.screen import Screen
 from udfs.privacy.secrets import SECRET_DETECTORS
-from udfs.privacy.written_out import may_differ, written_out
+from udfs.privacy.written_out import JSON_FORM, WHOLE_FORM, Form
 
 FAMILIES = (
     *map(family, SECRET_DETECTORS),
@@ -57,18 +57,27 @@ def find_all(text: str, name_model: NameModel | None = None) -> list[tuple[Findi
     seen = folded(text)
     values: list[tuple[Finding, str]] = []
     for _ in range(_MAX_PASSES):
+        # As it stands, `\\njane@example.com` is an address that begins with n; but `id_7@example.com` begins with id_,
+        # and `%65` may be part of a password.
+        first, seen = _found_in_form(seen, JSON_FORM, name_model)
         found, seen = _settled(seen, name_model)
-        values += [(each, text[each.start : each.end]) for each in found]
-        if not may_differ(seen):
+        last, seen = _found_in_form(seen, WHOLE_FORM, name_model)
+        values += [*first, *((each, text[each.start : each.end]) for each in found), *last]
+        if not first and not last:
             break
-        form = written_out(seen)
-        more = _settled(form.seen, name_model)[0]
-        if not more:
-            break
-        placed = [Finding(*form.span(each.start, each.end), each.kind) for each in more]
-        values += zip(placed, (form.seen.text[each.start : each.end] for each in more), strict=True)
-        seen = seen.hiding([(start, end) for start, end, _ in placed])
     return sorted(values)
+
+
+def _found_in_form(text: Folded, form: Form, name_model: NameModel | None) -> tuple[list[tuple[Finding, str]], Folded]:
+    """Return what is found in what the text stands for, with its values, and the text with it hidden; places are of
+    `text`.
+    """
+    if not form.may_differ(text):
+        return [], text
+    written = form.of(text)
+    found = _settled(written.seen, name_model)[0]
+    values = [(Finding(*written.span(start, end), kind), written.seen.text[start:end]) for start, end, kind in found]
+    return values, text.hiding([(start, end) for (start, end, _), _ in values]) if values else text
 
 
 def _settled(text: Folded, name_model: NameModel | None) -> tuple[list[Finding], Folded]:

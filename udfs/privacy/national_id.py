@@ -85,12 +85,14 @@ _GERMANY = words(
     "tax id",
     "identifikationsnummer",
 )
+_PASSPORT = words("passport", "护照", "護照")
 _BRAZIL = words("cpf")
 _INDIA = words("aadhaar", "aadhar", "uid", "uidai")
 
 NUMBERED_IDS = (
     NationalId("US", rb"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b", _is_us),
     NationalId("US", rb"\b[0-9]{3}[ .]?[0-9]{2}[ .]?[0-9]{4}\b", _is_us, _US),
+    NationalId("US", rb"\b[0-9]{9}\b", _always, _PASSPORT),
     NationalId("DE", rb"\b[1-9][0-9] [0-9]{3} [0-9]{3} [0-9]{3}\b", idnr.is_valid),
     NationalId("DE", rb"\b[1-9][0-9][ /]?[0-9]{3}[ /]?[0-9]{3}[ /]?[0-9]{3}\b", idnr.is_valid, _GERMANY),
     NationalId(
@@ -121,7 +123,7 @@ LETTERED_IDS = (
     NationalId("IN", rb"\b[A-Z]{3}[ABCFGHJLPT][A-Z][0-9]{4}[A-Z]\b", _always),  # PAN
     NationalId("TW", rb"\b[A-Z][1289][0-9]{8}\b", _is_taiwan),
     NationalId("HK", rb"\b[A-Z]{1,2}[0-9]{6}\([0-9A]\)", _is_hong_kong),
-    NationalId("CN", rb"\b(?:[EeGg][0-9]{8}|[EeDdSsPp][A-Za-z][0-9]{7})\b", _always, words("护照", "護照", "passport")),
+    NationalId("CN", rb"\b(?:[EeGg][0-9]{8}|[EeDdSsPp][A-Za-z][0-9]{7})\b", _always, _PASSPORT),
 )
 _SEPARATORS = b" -/.()"
 

@@ -29,6 +29,12 @@ TOKEN_FORMS = (
     rb"(?:SK|AC)[0-9a-f]{32}",  # Twilio
     rb"(?:LTAI[A-Za-z0-9]{12,26}|AKID[A-Za-z0-9]{32})",  # Alibaba Cloud, Tencent Cloud
     rb"(?:do[opr]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32})",
+    rb"(?:nvapi-[A-Za-z0-9_\-]{32,}|tvly-[A-Za-z0-9\-]{20,}|\b[0-9a-f]{32}\.[A-Za-z0-9]{16})",  # NVIDIA, Tavily, Zhipu
+    rb"(?:lin_api_[A-Za-z0-9]{32,}|ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{40,}|figd_[A-Za-z0-9_\-]{40,})",
+    rb"(?:ATATT3[A-Za-z0-9_\-=]{20,}|NRAK-[A-Z0-9]{27}|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|phx_[A-Za-z0-9]{40,})",
+    rb"(?:sq0(?:atp|csp)-[A-Za-z0-9_\-]{22,}|EAACEdEose0cBA[A-Za-z0-9]{16,}|key-[0-9a-f]{32})",  # Square, Mailgun
+    rb"(?:sbp_[a-f0-9]{40}|rubygems_[a-f0-9]{48}|AGE-SECRET-KEY-1[A-Z0-9]{50,}|ops_eyJ[A-Za-z0-9+/=]{40,})",
+    rb"\b[MNO][A-Za-z0-9]{23,25}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,}",  # Discord bot
     rb"[0-9]{8,10}:AA[A-Za-z0-9_\-]{32,33}",  # Telegram bot
     rb"(?:AccountKey|SharedAccessKey|sig)=[A-Za-z0-9+/%]{30,}={0,2}",  # Azure
     rb"eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*)?(?:\.[A-Za-z0-9_\-]+){0,2}",  # JWT, JWE

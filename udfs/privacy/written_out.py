@@ -1,7 +1,7 @@
 r"""A text as it was before it was written into JSON, a URL or HTML: `\n`, `\u0040`, `%40`, `&#64;` are the characters
 that they stand for; and a label that runs into its number (`tel13812345678`, `id_1101...`) is parted from it.
 
-Personal data is looked for in the text as it stands, and then in this form, where there is anything of it. A run of
+Personal data is looked for without the escapes of JSON, in the text as it stands, and then in the whole form. A run of
 backslashes of any length is one escape, as JSON within JSON writes them.
 """
 
@@ -13,18 +13,14 @@ import numpy.typing as npt
 from udfs.privacy.folded import SYMBOL, Folded, folded
 from udfs.privacy.linear_pattern import LinearPattern, Span
 
-_ESCAPE = (
-    rb"\\+(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\"'/nrtbfv])|%[2-7][0-9a-fA-F]"
-    rb"|&#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});"
-)
+_JSON = rb"\\+(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\"'/nrtbfv])"
+_ESCAPE = _JSON + rb"|%[2-7][0-9a-fA-F]|&#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});"
 _LABELS = (
     *("tel", "phone", "mobile", "cell", "fax", "ssn", "id", "no", "nr", "num", "number", "card", "ip", "addr", "user"),
     *("uid", "cpf", "dni", "nie", "nif", "pan", "nino", "passport", "account", "acct", "to", "from", "wechat", "wx"),
 )
 _LABEL = rf"(?i:(?:^|[^a-z0-9])(?:{'|'.join(_LABELS)})_?[0-9])".encode()
 _IBAN_LABEL = rb"(?i:(?:^|[^a-z0-9])iban_?[a-z]{2}[0-9]{2})"
-_ANY = LinearPattern(b"|".join((_ESCAPE, _LABEL, _IBAN_LABEL)))
-_ESCAPES = LinearPattern(_ESCAPE)
 _BEFORE_VALUE = ((LinearPattern(_LABEL), 1), (LinearPattern(_IBAN_LABEL), 4))  # how long of a match the value is
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": "\n", "v": "\n"}
 
@@ -39,35 +35,48 @@ class WrittenOut:
     def span(self, start: int, end: int) -> Span:
         """Return the characters of the original that characters [start, end) stand for.
 
-        >>> form = written_out(folded(r"x\\u0040y"))
+        >>> form = JSON_FORM.of(folded(r"x\\u0040y"))
         >>> form.seen.text, form.span(1, 2)
         ('x@y', (1, 7))
         """
         return int(self.places[start]), int(self.places[end])
 
 
-def may_differ(text: Folded) -> bool:
-    """Whether `written_out` turns anything in a text into something else. Linear time."""
-    return _ANY.is_in(text.data)
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A way to read a text: which escapes stand for characters, what tells that any reading differs from the text, and
+    whether labels are parted from what runs into them.
+    """
+
+    escapes: LinearPattern
+    gate: LinearPattern
+    parts_labels: bool
+
+    def may_differ(self, text: Folded) -> bool:
+        """Whether `of` may turn anything in a text into something else. Linear time."""
+        return self.gate.is_in(text.data)
+
+    def of(self, text: Folded) -> WrittenOut:
+        """Return what `text` stands for. O(length)."""
+        characters, places = text.text, np.arange(len(text.text) + 1)
+        if escapes := self.escapes.spans(text.data):
+            spans = [text.span(*escape) for escape in escapes]
+            parts, at = [], 0
+            for (start, end), (first, last) in zip(spans, escapes, strict=True):
+                parts += [characters[at:start], _character(text.data[first:last].decode("ascii"))]
+                at = end
+            # All but the first character of each escape go.
+            step = np.zeros(len(places) + 1, dtype=np.int64)
+            starts, ends = np.array(spans).T
+            step[starts + 1] += 1
+            step[ends] -= 1
+            places = places[np.cumsum(step[:-1]) == 0]
+            text = folded("".join([*parts, characters[at:]]))
+        return WrittenOut(_parted(text) if self.parts_labels else text, places)
 
 
-def written_out(text: Folded) -> WrittenOut:
-    """Return what `text` stands for. O(length)."""
-    characters, places = text.text, np.arange(len(text.text) + 1)
-    if escapes := _ESCAPES.spans(text.data):
-        spans = [text.span(*escape) for escape in escapes]
-        parts, at = [], 0
-        for (start, end), (first, last) in zip(spans, escapes, strict=True):
-            parts += [characters[at:start], _character(text.data[first:last].decode("ascii"))]
-            at = end
-        # All but the first character of each escape go.
-        step = np.zeros(len(places) + 1, dtype=np.int64)
-        starts, ends = np.array(spans).T
-        step[starts + 1] += 1
-        step[ends] -= 1
-        places = places[np.cumsum(step[:-1]) == 0]
-        text = folded("".join([*parts, characters[at:]]))
-    return WrittenOut(_parted(text), places)
+JSON_FORM = Form(LinearPattern(_JSON), LinearPattern(_JSON), parts_labels=False)
+WHOLE_FORM = Form(LinearPattern(_ESCAPE), LinearPattern(b"|".join((_ESCAPE, _LABEL, _IBAN_LABEL))), parts_labels=True)
 
 
 def _parted(text: Folded) -> Folded:
