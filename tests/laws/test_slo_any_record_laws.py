@@ -68,7 +68,7 @@ def through(of: Slo, slices: list[list[bytes]]) -> list[dict[str, Any]]:
     return [orjson.loads(verdict.to_json()) for verdict in said]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(bodies, min_size=1, max_size=4), min_size=2, max_size=4))
 def test_no_record_stops_a_service_level(slices: list[list[dict[str, Any]]]) -> None:
     records = [[json.dumps({"event_time_ms": START_MS} | body).encode() for body in of] for of in slices]
