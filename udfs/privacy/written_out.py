@@ -14,13 +14,13 @@ from udfs.privacy.folded import SYMBOL, Folded, folded
 from udfs.privacy.linear_pattern import LinearPattern, Span
 
 _JSON = rb"\\+(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\"'/nrtbfv])"
-_ESCAPE = _JSON + rb"|%[2-7][0-9a-fA-F]|&#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});"
+_CODED = rb"%[2-7][0-9a-fA-F]|&#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});"
 _LABELS = (
     *("tel", "phone", "mobile", "cell", "fax", "ssn", "id", "no", "nr", "num", "number", "card", "ip", "addr", "user"),
     *("uid", "cpf", "dni", "nie", "nif", "pan", "nino", "passport", "account", "acct", "to", "from", "wechat", "wx"),
 )
-_LABEL = rf"(?i:(?:^|[^a-z0-9])(?:{'|'.join(_LABELS)})_?[0-9])".encode()
-_IBAN_LABEL = rb"(?i:(?:^|[^a-z0-9])iban_?[a-z]{2}[0-9]{2})"
+_LABEL = rf"(?i:(?:^|[^a-z0-9]|\\[bfnrtv])(?:{'|'.join(_LABELS)})_?[0-9])".encode()
+_IBAN_LABEL = rb"(?i:(?:^|[^a-z0-9]|\\[bfnrtv])iban_?[a-z]{2}[0-9]{2})"
 _BEFORE_VALUE = ((LinearPattern(_LABEL), 1), (LinearPattern(_IBAN_LABEL), 4))  # how long of a match the value is
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": "\n", "v": "\n"}
 
@@ -44,7 +44,7 @@ class WrittenOut:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A way to read a text: which escapes stand for characters, what tells that any reading differs from the text, and
+    """A way to read a text: which escapes stand for characters, what tells that it is worth reading, and
     whether labels are parted from what runs into them.
     """
 
@@ -53,7 +53,7 @@ class Form:
     parts_labels: bool
 
     def may_differ(self, text: Folded) -> bool:
-        """Whether `of` may turn anything in a text into something else. Linear time."""
+        """Whether `of` may show something of a text that other forms don't. Linear time."""
         return self.gate.is_in(text.data)
 
     def of(self, text: Folded) -> WrittenOut:
@@ -76,7 +76,9 @@ class Form:
 
 
 JSON_FORM = Form(LinearPattern(_JSON), LinearPattern(_JSON), parts_labels=False)
-WHOLE_FORM = Form(LinearPattern(_ESCAPE), LinearPattern(b"|".join((_ESCAPE, _LABEL, _IBAN_LABEL))), parts_labels=True)
+WHOLE_FORM = Form(
+    LinearPattern(_JSON + b"|" + _CODED), LinearPattern(b"|".join((_CODED, _LABEL, _IBAN_LABEL))), parts_labels=True
+)
 
 
 def _parted(text: Folded) -> Folded:
