@@ -33,8 +33,8 @@ from udfs.alerts.flink_lifecycle import (
 from udfs.alerts.rule import AlertRules
 
 CHECKPOINT_INTERVAL_SECONDS = 1.0
-# A page is seen when its checkpoint is through, and a checkpoint waits for the bundle that each Python operator is at: in
-# a storm a thousand records would hold it up for seconds.
+# A page is seen when its checkpoint is through, and a checkpoint waits for the bundle that each Python operator is at:
+# in a storm a thousand records would hold it up for seconds.
 OPTIONS = {"python.fn-execution.bundle.size": "100"}
 EXAMPLES = """examples:
   slacktide submit alert
