@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import orjson
 import psutil
+import yaml
 from confluent_kafka import Producer
 
 from gpu_scorers.model_files import ModelSource, find_model
@@ -250,7 +251,8 @@ def sampling_rows(bench: Engines, _: Path) -> tuple[list[Row], list[str]]:
         scorer = {"name": "repetition", "kind": "repetition_rate"}
         file = bench.folder / f"floor-{floor}.yaml"
         sampling = {"rate": 1e-6, "at_least_per_minute": floor}
-        file.write_bytes(orjson.dumps({"device": "cpu", "scorers": [scorer | {"sampling": sampling}]}))
+        # Not as JSON: of that YAML reads 1e-06 as a text.
+        file.write_text(yaml.safe_dump({"device": "cpu", "scorers": [scorer | {"sampling": sampling}]}))
         lasted = seconds(bench, MANY_UNSAMPLED, file) - seconds(bench, FEW_UNSAMPLED, file)
         rate = 0.9 * UNSAMPLED / lasted if lasted > 0 else None  # start-up may differ by more than all of it
         rows.append(Row(f"sampling, {words}", "requests/s", rate))
