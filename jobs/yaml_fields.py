@@ -5,6 +5,7 @@ A check takes the value as YAML gives it and returns it as the program wants it,
 
 import difflib
 import math
+import re
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,5 +225,8 @@ def one_of(choices: Collection[str]) -> Check:
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise WrongValueError(f"{value!r} is no number", "Give a number, without quotes")
+        remedy = "Give a number, without quotes"
+        if re.fullmatch(r"[-+]?[0-9]+[eE][-+]?[0-9]+", str(value)):
+            remedy += "; YAML takes an exponent only behind a point: 1.0e-6"
+        raise WrongValueError(f"{value!r} is no number", remedy)
     return float(value)

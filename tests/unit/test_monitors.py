@@ -123,6 +123,7 @@ WRONG_MONITORS = [
     ({"alpha": 1}, "monitors[0].alpha", "1 is not between 0 and 1", "such as 0.01"),
     ({"alpha": "0.01"}, "monitors[0].alpha", "is no number", "without quotes"),
     ({"alpha": float("nan")}, "monitors[0].alpha", "is no number", "without quotes"),
+    ({"alpha": "1e-6"}, "monitors[0].alpha", "is no number", "behind a point: 1.0e-6"),
     ({"min_effect": -0.1}, "monitors[0].min_effect", "is not between 0 and 1", "such as 0.05"),
     ({"min_samples": 0}, "monitors[0].min_samples", "is no whole number above 0", "from 1"),
     ({"min_samples": True}, "monitors[0].min_samples", "is no whole number above 0", "from 1"),
