@@ -41,15 +41,7 @@ _FIRST_SKEWED_MS = f"(CAST({_SECONDS} AS BIGINT) + {1_577_836_800 + MAX_SKEW_MIN
 _EVENT_TIME_COLUMN = f"TO_TIMESTAMP_LTZ(MOD({_SEEN_MS}, {_FIRST_SKEWED_MS}), 3)"
 _SINKS = tuple(f"CREATE TEMPORARY TABLE {name} (" for name in ("verdicts", "dead_letters", "books"))
 _BOOKS = {"value.format": "json", "value.fields-include": "ALL"}
-_TAKEN = DataTypes.ROW(
-    [
-        DataTypes.FIELD("series", DataTypes.ARRAY(DataTypes.STRING())),
-        DataTypes.FIELD("packets", DataTypes.ARRAY(DataTypes.BYTES())),
-        DataTypes.FIELD("sizes", DataTypes.ARRAY(DataTypes.BIGINT())),
-        DataTypes.FIELD("letters", DataTypes.ARRAY(DataTypes.BYTES())),
-        DataTypes.FIELD("counts", DataTypes.ARRAY(DataTypes.BIGINT())),
-    ]
-)
+_TAKEN = DataTypes.ARRAY(DataTypes.ARRAY(DataTypes.BYTES()))
 
 
 def request_statements(

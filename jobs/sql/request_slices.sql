@@ -39,6 +39,8 @@ WHERE newest_time >= TO_TIMESTAMP_LTZ(-86400000, 3);
 -- Few rows are left: one a batch, series and slice. It passes through a DataStream (jobs/request_slices.py), so that there is
 -- one copy of all that is before it.
 CREATE TEMPORARY VIEW taken_once{suffix} AS
-SELECT `offset`, event_time, found.series, found.packets, found.sizes, found.letters, found.counts
+SELECT `offset`, event_time, CAST(found[1] AS ARRAY<STRING>) AS series, found[2] AS packets,
+  CAST(CAST(found[3] AS ARRAY<STRING>) AS ARRAY<BIGINT>) AS sizes, found[4] AS letters,
+  CAST(CAST(found[5] AS ARRAY<STRING>) AS ARRAY<BIGINT>) AS counts
 FROM taking{suffix}
-WHERE found.sizes IS NOT NULL OR found.letters IS NOT NULL OR found.counts IS NOT NULL;
+WHERE found IS NOT NULL;

@@ -236,7 +236,9 @@ def test_the_rows_that_flink_gets() -> None:
     closed = pd.Series([pd.NaT] * 3)
     offsets = pd.Series([7, 8, 10])
     rows = TakeRequests(slicer()).eval(pd.Series(values), pd.Series([0] * 3), offsets, stamp, seen, closed)
-    assert rows["sizes"].tolist() == [[0, 1], None, [2, 1]]
-    assert rows["counts"].tolist() == [[3, 1, 0, 0], None, None]
-    assert [None if cell is None else len(cell) for cell in rows["letters"]] == [None, 1, None]
-    assert rows["series"].tolist() == [[None, "[]"], None, ['["a"]', "[]"]]
+    series, packets, sizes, letters, counts = zip(*rows, strict=True)
+    assert sizes == ([b"0", b"1"], [b"0", b"0"], [b"2", b"1"])
+    assert series == ([None, b"[]"], [None, None], [b'["a"]', b"[]"])
+    assert [[cell is not None for cell in row] for row in packets] == [[False, True], [False, False], [True, True]]
+    assert [None if cell is None else len(cell) for cell in letters] == [None, 1, None]
+    assert counts == ([b"3", b"1", b"0", b"0"], None, None)

@@ -81,9 +81,11 @@ FROM placed
 WHERE newest_time >= TO_TIMESTAMP_LTZ(-86400000, 3);
 
 CREATE TEMPORARY VIEW taken_once AS
-SELECT `offset`, event_time, found.series, found.packets, found.sizes, found.letters, found.counts
+SELECT `offset`, event_time, CAST(found[1] AS ARRAY<STRING>) AS series, found[2] AS packets,
+  CAST(CAST(found[3] AS ARRAY<STRING>) AS ARRAY<BIGINT>) AS sizes, found[4] AS letters,
+  CAST(CAST(found[5] AS ARRAY<STRING>) AS ARRAY<BIGINT>) AS counts
 FROM taking
-WHERE found.sizes IS NOT NULL OR found.letters IS NOT NULL OR found.counts IS NOT NULL;
+WHERE found IS NOT NULL;
 
 CREATE TEMPORARY VIEW packets_20000 AS
 SELECT 0 AS monitor, series[1] AS series, packets[1] AS packet, sizes[1] AS n, MOD(`offset`, 1) AS shard, event_time
