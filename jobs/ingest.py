@@ -37,7 +37,7 @@ from udfs.telemetry.batch import (
     REQUEST_TIME_AT,
     REQUEST_TRACE_AT,
 )
-from udfs.telemetry.flink_join import JOINED_TYPE, JoinTraces, trace_of
+from udfs.telemetry.flink_join import JOINED_TYPE, JoinTraces, bucket_of_row
 from udfs.telemetry.masking import MAX_TEXT_CHARACTERS
 from udfs.telemetry.waiting_line import GENAI, OTHER
 
@@ -221,8 +221,8 @@ def _register_once(table_env: StreamTableEnvironment, view: str, name: str) -> N
 def _register_joined(table_env: StreamTableEnvironment, wait_ms: int) -> None:
     """Put the join behind view `waiting` and register what comes out of it as `joined`."""
     stream = table_env.to_data_stream(table_env.from_path("waiting"))
-    waiting = keyed_stream(stream, trace_of, "ingest-join-key")
-    joined = waiting.process(JoinTraces(wait_ms), JOINED_TYPE).name("join traces").uid("ingest-join")
+    waiting = keyed_stream(stream, bucket_of_row, "ingest-join-bucket")
+    joined = waiting.process(JoinTraces(wait_ms), JOINED_TYPE).name("join traces").uid("ingest-join-by-bucket")
     schema = Schema.new_builder().column_by_expression("proctime", "PROCTIME()").build()
     table_env.create_temporary_view("joined", joined, schema)
 

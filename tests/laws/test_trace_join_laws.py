@@ -17,6 +17,8 @@ from udfs.telemetry.batch import ingest_lines
 from udfs.telemetry.otlp import decode_spans
 from udfs.telemetry.request_lines import request_json
 from udfs.telemetry.trace_join import Entry, Released, decode_entry, encode_entry, release
+from udfs.telemetry.waiting_bucket import release_due
+from udfs.telemetry.wall_clock import Cutoff
 
 NOW_NS = 1_700_000_000_000_000_000
 KEYS = ["gen_ai.usage.input_tokens", "gen_ai.response.model", "gen_ai.server.ttft", "tenant", "slacktide.attempts"]
@@ -116,3 +118,21 @@ def is_below(entry: Entry, held: list[Entry]) -> bool:
     """Whether an entry is old but lies below another that waits."""
     ids = {read(other.line[111:])["span_id"] for other in held if other is not entry}
     return read(entry.line[111:]).get("parent_span_id") in ids
+
+
+@settings(max_examples=60)
+@given(st.lists(traces(), min_size=1, max_size=3), st.integers(0, 40), st.data())
+def test_a_bucket_lets_go_what_each_trace_alone_lets_go(of: list[list[Span]], by_ms: int, data: st.DataObject) -> None:
+    entries = []
+    for number, spans in enumerate(of):
+        for span in spans:
+            span.trace_id = (number + 1).to_bytes(16, "big")
+        arrivals = data.draw(st.lists(st.integers(0, 40), min_size=len(spans), max_size=len(spans)))
+        entries.append(entries_of([[span] for span in spans], arrivals))
+    alone = [release(of_trace, by_ms) for of_trace in entries]
+    texts = data.draw(st.permutations([encode_entry(entry) for of_trace in entries for entry in of_trace]))
+    bucket = release_due(texts, Cutoff(by_ms))
+    assert sorted(r.json for r in bucket.requests) == sorted(r.json for each in alone for r in each.requests)
+    assert bucket.children == sum(each.children for each in alone)
+    waiting = texts if bucket.waiting is None else bucket.waiting
+    assert sorted(waiting) == sorted(encode_entry(entry) for each in alone for entry in each.waiting)

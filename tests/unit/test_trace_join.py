@@ -103,8 +103,8 @@ def test_parents_in_a_circle_are_none_and_deep_trees_are_no_trouble() -> None:
 
 
 def test_state_is_versioned() -> None:
-    entry = Entry(END_MS, "W" + "0" * 110 + "{}")
-    assert encode_entry(entry)[:16] == "1001700000000000"
+    entry = Entry(END_MS, "W" + "0" * 110 + "{}", look=7)
+    assert encode_entry(entry)[:26] == "2001700000000000" + "0000000007"
     assert decode_entry(encode_entry(entry)) == entry
-    with pytest.raises(ValueError, match="version '2'; this code reads version 1"):
-        decode_entry("2" + encode_entry(entry)[1:])
+    with pytest.raises(ValueError, match="version '1'; this code reads version 2"):
+        decode_entry("1" + encode_entry(entry)[1:])

@@ -1,9 +1,11 @@
-"""Joins the spans of one trace that came in several messages: what waited, to requests. Pure; flink_join.py drives it.
+"""Joins the spans of one trace that came in several messages: what waited, to requests. Pure.
 
 A span waits from the moment it came. When a request has waited long enough, it goes out with everything below it that
 came by then, and those spans are counted as children. A span with no request above it that has waited long enough is
 counted as a child as well: nothing can be made of it. The rules of what lies below and what it adds are those within
 one message (span_tree.py, otlp.py); docs/requests.md has them in words.
+
+State holds many traces together: waiting_bucket.py says which of them go out now.
 
 The result depends on which spans came and when, not on their order.
 """
@@ -20,17 +22,24 @@ from schemas.text_attributes import TEXT_CUT, TEXT_FIELDS
 from udfs.telemetry.otlp import NS_PER_SECOND, OWN_FIELDS
 from udfs.telemetry.waiting_line import WaitingSpan, read_waiting_line
 
-STATE_VERSION = "1"
-_ARRIVAL_DIGITS = 15
+STATE_VERSION = "2"
+# Where the parts of an entry's text begin: version, arrival, looks before it, line.
+ARRIVAL_AT = 1
+LOOK_AT = 16
+LINE_AT = 26
 _GIVEN_BY_CHILDREN = (*(name for name in FIELD_ALIASES if name not in OWN_FIELDS), *TEXT_FIELDS)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """One waiting span as state holds it: when it came (Kafka timestamp, ms since 1970) and its line."""
+    """One waiting span as state holds it: when it came (Kafka timestamp, ms since 1970) and its line.
+
+    `look` is the number of the last look at the watermark before it came (wall_clock.py).
+    """
 
     arrival_ms: int
     line: str
+    look: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +62,17 @@ class Released:
 def encode_entry(entry: Entry) -> str:
     """Return the versioned text of an entry, for state.
 
-    >>> decode_entry(encode_entry(Entry(7, "W..."))).arrival_ms
-    7
+    >>> decode_entry(encode_entry(Entry(7, "W...", look=3)))
+    Entry(arrival_ms=7, line='W...', look=3)
     """
-    return f"{STATE_VERSION}{entry.arrival_ms:0{_ARRIVAL_DIGITS}d}{entry.line}"
+    return f"{STATE_VERSION}{entry.arrival_ms:0{LOOK_AT - ARRIVAL_AT}d}{entry.look:0{LINE_AT - LOOK_AT}d}{entry.line}"
 
 
 def decode_entry(text: str) -> Entry:
     """Read an entry back. Raises ValueError on a version that this code doesn't know: going on would lose spans."""
     if text[:1] != STATE_VERSION:
         raise ValueError(f"a waiting span of version {text[:1]!r}; this code reads version {STATE_VERSION}")
-    end = 1 + _ARRIVAL_DIGITS
-    return Entry(int(text[1:end]), text[end:])
+    return Entry(int(text[ARRIVAL_AT:LOOK_AT]), text[LINE_AT:], int(text[LOOK_AT:LINE_AT]))
 
 
 def release(entries: Iterable[Entry], arrived_by_ms: int | None) -> Released:

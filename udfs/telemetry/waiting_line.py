@@ -22,6 +22,8 @@ from udfs.telemetry.request_lines import request_json
 GENAI, OTHER = "W", "C"
 
 # Where the parts of a line begin, counted from 0.
+TRACE_AT = 1
+SPAN_AT = 33
 PHASE_AT = 72
 START_AT = 73
 END_AT = 92

@@ -7,6 +7,7 @@ on the wall clock only where a look finds the watermark where it was at the look
 from typing import NamedTuple
 
 MAX_LOOKS = 10  # then all goes out: a watermark that creeps, or that a wrong clock set, holds nothing for ever
+LOOKS_TO_SETTLE = 3  # the first may come right after a span did, and two waits are to pass before a release
 NOTHING_YET = -1
 
 
@@ -16,6 +17,18 @@ class Look(NamedTuple):
     at_ms: int
     watermark: int
     number: int
+
+
+class Cutoff(NamedTuple):
+    """What goes out now: what came (Kafka's timestamp) by `arrived_by_ms`, and its time is over.
+
+    Of a trace whose first span came after look number `settled_look` nothing goes out (None: that is no matter), and of
+    one whose first span came at look number `overdue_look` or before, all does.
+    """
+
+    arrived_by_ms: int
+    settled_look: int | None = None
+    overdue_look: int = NOTHING_YET
 
 
 def next_look(before: Look | None, now_ms: int, watermark: int, wait_ms: int) -> Look | None:
@@ -29,15 +42,17 @@ def next_look(before: Look | None, now_ms: int, watermark: int, wait_ms: int) ->
     return None if now_ms < before.at_ms + wait_ms else Look(now_ms, watermark, before.number + 1)
 
 
-def arrived_by(before: Look | None, look: Look, wait_ms: int) -> int | None:
-    """Return by when a span must have come to go out at `look`: a time, NOTHING_YET, or None, which means all.
+def cutoff(before: Look | None, look: Look, wait_ms: int) -> Cutoff:
+    """Return what goes out at `look`, which followed `before`.
 
-    >>> arrived_by(None, Look(1000, 70, 1), 1000), arrived_by(Look(1000, 70, 1), Look(2000, 80, 2), 1000)
-    (-1, -1)
-    >>> arrived_by(Look(1000, 70, 1), Look(2500, 70, 2), 1000)
-    1500
+    >>> cutoff(Look(1000, 70, 1), Look(2000, 80, 2), 1000).arrived_by_ms
+    -1
+    >>> cutoff(Look(2000, 70, 20), Look(3500, 70, 21), 1000)
+    Cutoff(arrived_by_ms=2500, settled_look=18, overdue_look=10)
     """
-    if look.number > MAX_LOOKS:
-        return None
     stands_still = before is not None and before.watermark == look.watermark
-    return look.at_ms - wait_ms if stands_still else NOTHING_YET
+    return Cutoff(
+        arrived_by_ms=look.at_ms - wait_ms if stands_still else NOTHING_YET,
+        settled_look=look.number - LOOKS_TO_SETTLE,
+        overdue_look=look.number - MAX_LOOKS - 1,
+    )
