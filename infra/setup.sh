@@ -69,10 +69,18 @@ packages() {
   if .venv/bin/python -m pip install --quiet --constraint constraints.txt uv &&
     .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
       --build-constraint constraints.txt --editable '.[dev,scorers]'; then
-    return
+    :
+  else
+    say "uv can't be had or failed; pip does the same, slower"
+    PIP_CONSTRAINT=constraints.txt .venv/bin/python -m pip install --quiet --editable '.[dev,scorers]'
   fi
-  say "uv can't be had or failed; pip does the same, slower"
-  PIP_CONSTRAINT=constraints.txt .venv/bin/python -m pip install --quiet --editable '.[dev,scorers]'
+  compiled
+}
+
+# A Python worker that compiles what it imports takes twice as long to start; where PYTHONDONTWRITEBYTECODE is set each
+# one would. Some files of packages are meant for other Pythons: they can't be compiled, and nobody imports them.
+compiled() {
+  .venv/bin/python -m compileall -qq -j 0 -x '/(tests?|testing_|examples)/' .venv/lib/python3.11/site-packages || true
 }
 
 # Whatever it is told about colours, Maven 3.8 resets them at its end: without this a log holds bare escapes.

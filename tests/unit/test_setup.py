@@ -1,5 +1,6 @@
 """The set-up script names what a machine lacks, with how to get it; run on a PATH of our own making."""
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -124,3 +125,12 @@ def test_what_maven_fails_of_is_shown_and_ends_the_set_up(path: Path) -> None:
     done = fetch_jars(path, "echo 'no such jar' >&2; exit 1")
     assert done.returncode == 1
     assert done.stdout == "no such jar\n"
+
+
+def test_packages_are_compiled_ahead() -> None:
+    """A Python worker of Flink imports these whenever it starts, also where Python may write no bytecode."""
+    for name in ("apache_beam", "pandas", "pyflink"):
+        found = importlib.util.find_spec(name)
+        assert found is not None
+        assert found.origin is not None
+        assert Path(importlib.util.cache_from_source(found.origin)).exists(), name
