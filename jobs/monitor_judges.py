@@ -331,9 +331,7 @@ def _limit(context: MonitorContext, place: Place, given: dict[str, Any]) -> Wind
     field, figure = given["field"], given["figure"]
     kind = {found.name: found.type for found in request_fields()}.get(field)
     if kind is FieldType.STRING:
-        place.field("field").refuse(
-            f"{field} is a text: it has no {figure}", "Watch its values by test psi"
-        )
+        place.field("field").refuse(f"{field} is a text: it has no {figure}", "Watch its values by test psi")
     measured = FixedLimit(context.frame, field, figure, None, given["min_samples"], given["q"])
     measured = replace(measured, is_boolean=kind is FieldType.BOOL)
     sides = [side for side in ("below", "above", "change") if given[side] is not None]
