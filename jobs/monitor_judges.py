@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 import orjson
 
@@ -31,6 +31,7 @@ from jobs.yaml_fields import (
 from schemas.field_types import FieldType
 from schemas.ids import content_digest
 from schemas.requests import request_fields
+from udfs.budget.binned import BinnedBudget, BinnedTest, binned_budget
 from udfs.budget.cache import AnswerCache
 from udfs.budget.false_alarms import FalseAlarmBudget
 from udfs.budget.threshold import ThresholdCurve, source_for, threshold_curve
@@ -43,8 +44,10 @@ from udfs.judging.null_rate import NullRate
 from udfs.judging.range import Range
 from udfs.judging.reference_categories import TESTS as CATEGORY_TESTS
 from udfs.judging.reference_categories import ReferenceCategories
+from udfs.judging.reference_categories import budgeted as category_test
 from udfs.judging.reference_divergence import DivergencePolicy, ReferenceDivergence
 from udfs.judging.reference_divergence import Test as Divergence
+from udfs.judging.reference_divergence import budgeted as divergence_test
 from udfs.judging.reference_ks import ReferenceKs
 from udfs.judging.same_hour import SameHour
 from udfs.judging.slice_machine import CountWindows, EarlierHour, SliceMachine
@@ -55,6 +58,8 @@ from udfs.judging.unmonitored import Unmonitored
 from udfs.judging.version_semantics import VersionSemantics
 from udfs.judging.window_judge import WindowJudge
 from udfs.judging.with_findings import WithFindings
+from udfs.references.bins import ReferenceBins
+from udfs.references.category_feature import CategoryReference
 from udfs.references.embedding_reference import EmbeddingReference
 from udfs.references.errors import ReferenceProfileError
 from udfs.references.figures import ReferenceFigures
@@ -72,7 +77,7 @@ FINDINGS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
 _SAMPLES = {"min_samples": (at_least_one, 100)}
 _KS_PAIR = {"alpha": (strictly_between_0_and_1, 0.01), "min_effect": (zero_up_to_1, 0.05)}
 _FIELD = {"field": (text, REQUIRED)}
-_DIVERGENCE = _FIELD | {"threshold": (finite_number, REQUIRED), "min_samples": (at_least_one, 200)}
+_DIVERGENCE = _FIELD | {"threshold": (optional(finite_number), None), "min_samples": (at_least_one, 200)}
 TESTS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
     **dict.fromkeys(get_args(Divergence), _DIVERGENCE),
     "two_streams": _FIELD | _KS_PAIR | _SAMPLES | {"split_by": (text, REQUIRED), "baseline": (optional(text), None)},
@@ -201,6 +206,7 @@ def _feature_judge(context: MonitorContext, place: Place, field: str, findings: 
             alpha=given["alpha"],
             min_effect=given["min_effect"],
             test=given["category_test"],
+            budget=_category_budget(context, categories) if given["false_alarms"] else None,
         )
         nulls = {"reference_n": categories.n_raw, "reference_null": categories.n_null}
         if "new_category" in findings:
@@ -226,29 +232,81 @@ def _feature_judge(context: MonitorContext, place: Place, field: str, findings: 
 def _budget(context: MonitorContext, field: str) -> ThresholdCurve:
     """The thresholds that keep the monitor's false-alarm budget for one field: shipped, cached, or simulated now."""
     given, stored = context.fields, context.profile.features[field]
-    place = context.place.field("false_alarms")
     coefficient = given["autocorrelation"] if given["autocorrelation"] is not None else stored.autocorrelation
-    count = given["window_requests"]
     try:
-        budget = FalseAlarmBudget.parse(given["false_alarms"])
-        if count and budget.windows is None:
-            raise ValueError("windows by count come in no fixed time, so the budget must be of so many windows")
-        n_tests = len(given["features"]) * given["expected_series"]
-        rate = budget.onset_rate(slide_seconds=context.frame.slide_ms / 1000, tests=n_tests)
         return threshold_curve(
             n_reference=stored.n_raw,
             n_points=stored.points.size,
-            n=count or given["expected_samples"],
+            n=given["window_requests"] or given["expected_samples"],
             overlap=context.frame.window_ms // context.frame.slide_ms,
             source=source_for(stored.points, coefficient or 0.0),
-            rate=rate,
+            rate=_rate_of_one_test(context),
             min_effect=given["min_effect"],
             method=given["method"],
             order_known=coefficient is not None,
             cache=AnswerCache(cache_folder()),
         )
     except ValueError as error:
-        place.refuse(str(error), "Write such as '1 per 30d', and see docs/monitors.md for what goes with it")
+        _refuse_budget(context, error)
+
+
+def _category_budget(context: MonitorContext, reference: CategoryReference) -> BinnedBudget:
+    """The same for a category field; how its values depend on each other no reference tells yet."""
+    test, counts = category_test(context.fields["category_test"], reference)
+    return _binned_budget(context, test, ReferenceBins.of_counts(counts), None)
+
+
+def _binned_budget(
+    context: MonitorContext, test: BinnedTest, bins: ReferenceBins, autocorrelation: float | None
+) -> BinnedBudget:
+    given = context.fields
+    try:
+        return binned_budget(
+            test,
+            bins,
+            n=given["window_requests"] or given["expected_samples"],
+            overlap=context.frame.window_ms // context.frame.slide_ms,
+            coefficient=given["autocorrelation"] if given["autocorrelation"] is not None else autocorrelation,
+            rate=_rate_of_one_test(context),
+            tests=budget_shares(given),
+            cache=AnswerCache(cache_folder()),
+        )
+    except ValueError as error:
+        _refuse_budget(context, error)
+
+
+def _rate_of_one_test(context: MonitorContext) -> float:
+    """The onsets a window that one test of one series may have. Raises ValueError on what is no budget."""
+    budget = FalseAlarmBudget.parse(context.fields["false_alarms"])
+    if context.fields["window_requests"] and budget.windows is None:
+        raise ValueError("windows by count come in no fixed time, so the budget must be of so many windows")
+    return budget.onset_rate(slide_seconds=context.frame.slide_ms / 1000, tests=budget_shares(context.fields))
+
+
+def budget_shares(fields: Mapping[str, Any]) -> int:
+    """Among how many the budget of a monitor is divided: tests that it governs, series, and monitors by `slices` (D11).
+
+    The monitor and each of its slices have equal parts, which hold `expected_series` series, of a slice times
+    `expected_slice_values`; a slice never has more, as its cap on series is lowered to that.
+    """
+    n_tests = len(fields["features"]) + sum(is_budgeted(body) for body in fields["tests"])
+    return max(1, n_tests) * expected_series(fields) * (1 + len(fields["slices"]))
+
+
+def is_budgeted(body: Any) -> bool:
+    """Whether a false-alarm budget chooses the threshold of one of `tests`."""
+    return isinstance(body, dict) and body.get("test") in get_args(Divergence)
+
+
+def expected_series(fields: Mapping[str, Any]) -> int:
+    """How many series the budget is made for; `slice_of` names the label that a slice has beside its monitor's."""
+    found: int = fields["expected_series"] * (fields["expected_slice_values"] if fields.get("slice_of") else 1)
+    return found
+
+
+def _refuse_budget(context: MonitorContext, error: ValueError) -> NoReturn:
+    remedy = "Write such as '1 per 30d', and see docs/monitors.md for what goes with it"
+    context.place.field("false_alarms").refuse(str(error), remedy)
 
 
 def _unmonitored(context: MonitorContext, parameters: Mapping[str, Any]) -> WindowJudge:
@@ -306,11 +364,19 @@ def _divergence(context: MonitorContext, place: Place, given: dict[str, Any]) ->
     binned: Any
     if is_category(field):
         binned = BinnedCategories(_asked(at, context, field, context.profile.categories).counts)
+        counts, autocorrelation = binned.counts(binned.reference)[0], None
+        bins = ReferenceBins.of_counts(counts)
     else:
         binned = BinnedNumbers(_asked(at, context, field, context.profile.feature))
-    policy = DivergencePolicy(given["test"], given["threshold"], given["min_samples"])
+        stored, counts = context.profile.features[field], binned.bins.reference_counts
+        bins, autocorrelation = ReferenceBins.of_quantiles(counts, stored.n_raw), stored.autocorrelation
+    is_governed = bool(context.fields["false_alarms"])
+    if given["threshold"] is None and not is_governed:
+        place.field("threshold").refuse("is missing", "Give a threshold, or false_alarms for the monitor")
+    policy = DivergencePolicy(given["test"], given["threshold"] or 0.0, given["min_samples"])
     frame = context.framed(f"{given['test']}({field})", given, context.profile.digest)
-    return ReferenceDivergence(frame, field, binned, policy)
+    budget = _binned_budget(context, divergence_test(policy, counts), bins, autocorrelation) if is_governed else None
+    return ReferenceDivergence(frame, field, binned, policy, budget)
 
 
 def _two_streams(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:

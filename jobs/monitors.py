@@ -3,7 +3,7 @@
 docs/monitors.md describes every field and why its default is what it is. Paths in the file are relative to it.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -11,7 +11,14 @@ from typing import Any, get_args
 import orjson
 
 from jobs.followed_features import check_followed
-from jobs.monitor_judges import CATEGORY_TEST_NAMES, MonitorContext, judges_of
+from jobs.monitor_judges import (
+    CATEGORY_TEST_NAMES,
+    MonitorContext,
+    budget_shares,
+    expected_series,
+    is_budgeted,
+    judges_of,
+)
 from jobs.monitor_signals import feedback_of, followers_of
 from jobs.yaml_fields import (
     REQUIRED,
@@ -80,6 +87,7 @@ _MONITOR_FIELDS = {
     "false_alarms": (optional(text), None),
     "expected_samples": (at_least_one, 1000),
     "expected_series": (at_least_one, 1),
+    "expected_slice_values": (at_least_one, 20),
     "autocorrelation": (optional(zero_up_to_1), None),
     "slice_shards": (at_least_one, 1),
     "max_series": (at_least_one, MAX_SERIES),
@@ -97,7 +105,8 @@ class Monitor:
     `machines` judge slices one after the other: windows by count, and hours against earlier ones.
 
     `shards` is over how many parts the requests of one series and slice are spread. Of more than `max_series` series
-    the others are pooled, and `capped` says so.
+    the others are pooled, and `capped` says so. Among `budget_shares` tests and series its false-alarm budget was
+    divided, where it has one.
     """
 
     name: str
@@ -111,6 +120,7 @@ class Monitor:
     machines: tuple[SliceMachine, ...] = ()
     max_series: int = MAX_SERIES
     capped: tuple[WindowJudge, ...] = ()
+    budget_shares: int | None = None
 
     @property
     def window_judges(self) -> tuple[WindowJudge, ...]:
@@ -203,7 +213,8 @@ def _check_fields(place: Place, fields: dict[str, Any], taken: Collection[str]) 
 def _slices(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The monitors beside a monitor: the same, for each value of a declared label (spec D11)."""
     for label in fields["slices"]:
-        yield fields | {"name": f"{fields['name']}/{label}", "group_by": [*fields["group_by"], label]}
+        name = f"{fields['name']}/{label}"
+        yield fields | {"name": name, "group_by": [*fields["group_by"], label], "slice_of": label}
 
 
 def _check_label(place: Place, label: str) -> None:
@@ -251,6 +262,9 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         effective |= {"window_requests": fields["window_requests"]}
     if fields["false_alarms"]:
         effective |= {name: fields[name] for name in _BUDGET}
+        tests, shares = [body for body in fields["tests"] if is_budgeted(body)], budget_shares(fields)
+        if tests or fields["slices"]:  # else features and series say all, and ids stay as they were
+            effective |= {"budget_shares": shares}
     frame = Frame(
         monitor=fields["name"],
         feature="",
@@ -263,6 +277,7 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
     )
     judges, machines = judges_of(MonitorContext(place, fields, profile, frame, effective))
     check_followed(place, fields["signals"], judges, len(labels))
+    max_series = _most_series(fields)
     return Monitor(
         name=fields["name"],
         group_by=labels,
@@ -273,9 +288,16 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         followers=followers_of(place, fields["name"], fields["signals"]),
         feedback=feedback_of(place, frame, fields["signals"]),
         machines=machines,
-        max_series=fields["max_series"],
-        capped=(SeriesCapped(frame, fields["max_series"], judges[0].inputs[0]),) if judges and labels else (),
+        max_series=max_series,
+        capped=(SeriesCapped(frame, max_series, judges[0].inputs[0]),) if judges and labels else (),
+        budget_shares=budget_shares(fields) if fields["false_alarms"] else None,
     )
+
+
+def _most_series(fields: Mapping[str, Any]) -> int:
+    """The cap on series; of a slice under a budget no more than the budget was divided among (spec D11)."""
+    most: int = fields["max_series"]
+    return min(most, expected_series(fields)) if fields["false_alarms"] and fields.get("slice_of") else most
 
 
 def _profile(place: Place, path: str) -> ReferenceProfile:

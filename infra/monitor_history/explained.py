@@ -1,11 +1,14 @@
 """What a monitor will compute, what it keeps, and how often it alarms by chance: told before anything runs."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from jobs.monitors import Monitor
 from udfs.budget.threshold import ThresholdCurve, source_for, threshold_curve
+from udfs.judging.reference_categories import ReferenceCategories
+from udfs.judging.reference_divergence import ReferenceDivergence
 from udfs.judging.reference_ks import ReferenceKs
 from udfs.judging.window_judge import InputKind, Values, WindowJudge
 from udfs.judging.with_findings import WithFindings
@@ -74,18 +77,39 @@ def _made_up(judge: WindowJudge, kind: InputKind, n: int) -> Values:
 
 def _false_alarms(monitor: Monitor, judge: WindowJudge, overlap: int, samples: int) -> str:
     main = judge.main if isinstance(judge, WithFindings) else judge
+    beside = _beside_the_budget(monitor, judge)
+    if isinstance(main, ReferenceCategories | ReferenceDivergence) and main.budget is not None:
+        found = main.budget.at(samples)
+        limit = (
+            f"{main.policy.test} > {max(found.level**2, main.policy.threshold):.3g}"
+            if isinstance(main, ReferenceDivergence)
+            else f"p < {math.exp(-0.5 * found.level**2):.3g}"
+        )
+        told = f"{_often(found.onset_rate, monitor)} promised: {limit}"
+        return f"{told if found.kept else f'{told}; NOT KEPT: {found.reason}'}{beside}"
     if not isinstance(main, ReferenceKs):
-        return "by its limit, not by chance"
+        return f"by its limit, not by chance{beside}"
     if main.budget is not None:
         threshold = main.budget.at(samples)
         told = f"{_often(threshold.onset_rate, monitor)} promised: D > {threshold.critical_statistic:.3f}"
-        return told if threshold.kept else f"{told}; NOT KEPT: {threshold.reason}"
+        return f"{told if threshold.kept else f'{told}; NOT KEPT: {threshold.reason}'}{beside}"
     curve = _plain_curve(main, overlap, samples)
     if curve is None:
         return f"alpha {main.alpha:g} a window; how often that alarms is not known for such windows"
     level = max(_critical(main, samples), main.min_effect)
     rate = curve.answers[int(np.argmin(np.abs(np.array(curve.ns) - samples)))].rate_of(level)
     return f"{_often(rate, monitor)} if requests are independent: alpha {main.alpha:g}, D > {level:.3f}"
+
+
+def _beside_the_budget(monitor: Monitor, judge: WindowJudge) -> str:
+    """What the monitor's budget doesn't govern, said plainly: nothing where it has none."""
+    if monitor.budget_shares is None:
+        return ""
+    main = judge.main if isinstance(judge, WithFindings) else judge
+    if not isinstance(main, ReferenceKs | ReferenceCategories | ReferenceDivergence):
+        return "; NOT under the false-alarm budget"
+    has_findings = isinstance(judge, WithFindings)
+    return "; its findings keep their own limits, NOT under the false-alarm budget" if has_findings else ""
 
 
 def _plain_curve(main: ReferenceKs, overlap: int, samples: int) -> ThresholdCurve | None:

@@ -137,6 +137,10 @@ def monitors_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tests=[*ALL_TESTS, {"test": "embedding", "field": "prompt_embedding", "reference": embedding.name}],
         signals=SIGNAL_LIST,
         slices=["tenant"],
+    )
+    promised = monitor(
+        name="promised",
+        features=["input_tokens", "finish_reason"],
         false_alarms="1 per 200 windows",
         expected_samples=400,
         autocorrelation=0,
@@ -144,7 +148,7 @@ def monitors_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert {str(test["test"]) for test in [*chat["tests"], *HOURLY["tests"]]} == set(TESTS)
     signals = [*SIGNAL_LIST, *HOURLY["signals"], *FELT["signals"]]
     assert {str(signal["signal"]) for signal in signals} == set(SIGNALS)
-    return write_files(folder, [chat, HOURLY, COUNTED, FELT], watermark_bound_seconds=30)
+    return write_files(folder, [chat, promised, HOURLY, COUNTED, FELT], watermark_bound_seconds=30)
 
 
 @pytest.mark.timeout(400)

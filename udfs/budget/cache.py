@@ -1,15 +1,33 @@
 """Answers kept between runs: one small JSON file a question, in a folder that the caller names."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
 import orjson
 
 from schemas.ids import content_digest
 from udfs.budget.onset_levels import OnsetLevels
-from udfs.budget.simulation import DEFAULT_POLICY, Question, SimulationPolicy, simulate
+from udfs.budget.simulation import DEFAULT_POLICY, SimulationPolicy
 
 DIGEST_HEX_IN_NAME = 20
+
+
+class Question(Protocol):
+    """What is asked for: `simulation.Question` of KS, `binned.BinnedQuestion` of tests over bins."""
+
+    def key(self, policy: SimulationPolicy) -> Mapping[str, Any]:
+        """All that the answer depends on, as JSON."""
+        ...
+
+    def digest(self, policy: SimulationPolicy) -> str:
+        """Names `key`."""
+        ...
+
+    def simulated(self, policy: SimulationPolicy) -> OnsetLevels:
+        """The answer."""
+        ...
 
 
 class AnswerCache:
@@ -38,7 +56,7 @@ class AnswerCache:
         found = None if path is None else self._read(path)
         if found is not None:
             return found, "cached"
-        levels = OnsetLevels.from_json(simulate(question, self.policy).to_json())  # rounded alike, cached or not
+        levels = OnsetLevels.from_json(question.simulated(self.policy).to_json())  # rounded alike, cached or not
         if path is not None:
             self._write(path, question, levels)
         return levels, "simulated"

@@ -112,6 +112,10 @@ class Question:
         """Names `key`."""
         return content_digest(orjson.dumps(self.key(policy), option=orjson.OPT_SORT_KEYS))
 
+    def simulated(self, policy: SimulationPolicy) -> OnsetLevels:
+        """Return `simulate` of it."""
+        return simulate(self, policy)
+
 
 def simulate(question: Question, policy: SimulationPolicy = DEFAULT_POLICY) -> OnsetLevels:
     """Answer one question by simulation: about `most_seconds` of one core at most, and 24 bytes a window.

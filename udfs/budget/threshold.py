@@ -250,7 +250,7 @@ def threshold_curve(
     >>> curve.origin, curve.at(600).kept, 0.07 < curve.at(600).critical_statistic < 0.09
     ('shipped', True, True)
     """
-    _check_rate(rate, overlap, promise)
+    check_rate(rate, overlap, promise)
     found = _shipped(n_reference, n_points, n, overlap, source)
     if found:
         seed, origin, m = DEFAULT_POLICY.seed, "shipped", found[0].n_reference
@@ -301,7 +301,7 @@ def threshold_for(
     >>> found.kept, found.tail_fitted, found.origin
     (True, True, 'simulated')
     """
-    _check_rate(rate, question.overlap, promise)
+    check_rate(rate, question.overlap, promise)
     cache = cache or AnswerCache(None)
     levels, origin = cache.answer(question)
     curve = ThresholdCurve(
@@ -324,7 +324,8 @@ def threshold_for(
     return curve.at(question.n)
 
 
-def _check_rate(rate: float, overlap: int, promise: PromisePolicy) -> None:
+def check_rate(rate: float, overlap: int, promise: PromisePolicy) -> None:
+    """Raise ValueError where an onset rate is too high to mean anything at this overlap."""
     most = min(RATES[0], promise.busiest / overlap)
     if not 0.0 < rate <= most:
         problem = (

@@ -6,14 +6,21 @@ one of none, and is seen as `other` having grown; which they are, and new ones i
 `udfs.judging.new_category`. A reference should name every category that isn't rare: 1,000 are kept by default.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.ids import content_digest
 from schemas.status import Status
 from schemas.verdicts import Verdict
+from udfs.budget.binned import BinnedBudget, BinnedTest
 from udfs.judging.category_name import category_name
 from udfs.judging.frame import Frame, Policy
+from udfs.judging.promised import promised
 from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.references.category_feature import CategoryReference
 from udfs.sketches.category import CategoryCounts
@@ -22,6 +29,7 @@ from udfs.statistics.categorical import chi_square_homogeneity, g_test
 from udfs.statistics.categories import OTHER
 from udfs.statistics.divergence import js_divergence, population_stability_index
 from udfs.statistics.judgement import is_drifted, published_score
+from udfs.statistics.kolmogorov import LN_10
 from udfs.statistics.result import TestResult
 
 TestName = Literal["chi_square_homogeneity", "g_test"]
@@ -35,6 +43,7 @@ class ReferenceCategories:
 
     A window drifted when p < `alpha` and the share of some category, or of the bucket of rare ones, differs by at least
     `min_effect` (`udfs.sketches.pooled_categories`); with fewer than `min_samples` values it is `insufficient_data`.
+    Where there is a false-alarm `budget` (spec D2), alpha is the one that keeps it for a window of as many values.
     The verdict's feature is the field's name.
     """
 
@@ -45,6 +54,7 @@ class ReferenceCategories:
     min_effect: float
     min_samples: int
     test: TestName = "chi_square_homogeneity"
+    budget: BinnedBudget | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -87,17 +97,36 @@ class ReferenceCategories:
             sizes = {"n_reference": result.n_reference, "n_window": merged.n}
             result = TestResult.without_figures(Status.INSUFFICIENT_DATA, method=result.method, **sizes)
         result = replace(result, n_reference_null=reference.n_null, n_window_null=merged.n_null)
+        alpha, evidence = self.alpha, {}
+        if result.status is Status.OK:
+            evidence = _evidence(table, reference, merged)
+            if self.budget is not None:
+                threshold = self.budget.at(merged.n)
+                alpha, evidence = math.exp(-0.5 * threshold.level**2), evidence | promised(threshold)
         verdict = self.frame.about(self.field).verdict(
             labels,
             window_end_ms,
             result,
             test=self.test,
-            drifted=is_drifted(result, alpha=self.alpha, min_effect=self.min_effect),
-            published_score=published_score(result, alpha=self.alpha),
-            policy=Policy(alpha=self.alpha, min_effect=self.min_effect),
-            evidence=_evidence(table, reference, merged) if result.status is Status.OK else {},
+            drifted=is_drifted(result, alpha=alpha, min_effect=self.min_effect),
+            published_score=published_score(result, alpha=alpha),
+            policy=Policy(alpha=alpha, min_effect=self.min_effect),
+            evidence=evidence,
         )
         return [verdict]
+
+
+def budgeted(test: TestName, reference: CategoryReference) -> tuple[BinnedTest, NDArray[np.int64]]:
+    """Return the test as a false-alarm budget simulates it, pooling and all, and the reference's counts."""
+    categories, ours = sorted(reference.known), reference.counts
+
+    def level(window: NDArray[np.int64]) -> float:
+        counts = {category: n for category, n in zip(categories, window.tolist(), strict=False) if n}
+        result = pooled_test(pooled_table(ours, CategoryCounts(counts, 0, int(window[-1]))), TESTS[test])
+        return 0.0 if result.log10_p_value is None else math.sqrt(max(0.0, -2.0 * LN_10 * result.log10_p_value))
+
+    counts = np.array([*(ours.counts.get(category, 0) for category in categories), ours.n_other], dtype=np.int64)
+    return BinnedTest(test, level, False, {"categories": content_digest(repr(counts.tolist()).encode())}), counts
 
 
 def _evidence(table: PooledTable, reference: CategoryCounts, window: CategoryCounts) -> dict[str, Any]:

@@ -4,6 +4,7 @@ These are distances, not tests: above 0 by chance, more so on small windows. The
 makes of them on average (`expected_by_chance`), and a window of too few values isn't judged.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -11,11 +12,14 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.ids import content_digest
 from schemas.status import Status
 from schemas.verdicts import Verdict
+from udfs.budget.binned import BinnedBudget, BinnedTest
 from udfs.judging.binned import Binned
 from udfs.judging.frame import Frame
 from udfs.judging.measured import Measured, measured_verdict
+from udfs.judging.promised import promised
 from udfs.judging.window_judge import Input, Values
 from udfs.statistics.divergence import js_divergence, kl_divergence, population_stability_index
 
@@ -42,7 +46,8 @@ class DivergencePolicy:
 
     KL is in nats, of the reference to the window (the static limit that spec D8 calls too coarse is 0.12); PSI's usual
     limit is 0.25 (Siddiqi, 2006); Jensen-Shannon is in bits and has no usual one. `pseudo_count` (spec: half a record)
-    goes into every bin of KL and PSI; Jensen-Shannon needs none.
+    goes into every bin of KL and PSI; Jensen-Shannon needs none. Where a false-alarm budget chooses the threshold (spec
+    D2), `threshold` is the least that it may be.
     """
 
     test: Test
@@ -62,6 +67,7 @@ class ReferenceDivergence(Generic[S]):
     field: str
     binned: Binned[S]
     policy: DivergencePolicy
+    budget: BinnedBudget | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -101,9 +107,15 @@ class ReferenceDivergence(Generic[S]):
         n_reference = int(reference.sum())
         is_enough = merged.n >= max(1, self.policy.min_samples) and n_reference > 0
         distance = _DISTANCES[self.policy.test](reference, window, self.policy.pseudo_count) if is_enough else None
+        threshold, evidence = self.policy.threshold, {}
+        if distance is not None:
+            evidence = self._evidence(reference, window)
+            if self.budget is not None:
+                found = self.budget.at(merged.n)
+                threshold, evidence = max(threshold, found.level**2), evidence | promised(found)
         return Measured(
             statistic=distance,
-            threshold=self.policy.threshold,
+            threshold=threshold,
             wrong_side="above",
             status=Status.INSUFFICIENT_DATA if distance is None else Status.OK,
             n_window=merged.n,
@@ -112,7 +124,7 @@ class ReferenceDivergence(Generic[S]):
             n_window_null=merged.n_null,
             n_infinite=int(getattr(merged, "n_infinite", 0)),
             effect=distance,
-            evidence={} if distance is None else self._evidence(reference, window),
+            evidence=evidence,
         )
 
     def _evidence(self, reference: Counts, window: Counts) -> dict[str, Any]:
@@ -129,6 +141,17 @@ class ReferenceDivergence(Generic[S]):
                 "window_share": float(window_shares[number]),
             },
         }
+
+
+def budgeted(policy: DivergencePolicy, reference: Counts) -> BinnedTest:
+    """Return the test as a false-alarm budget simulates it: the very distance that windows are judged by."""
+    distance = _DISTANCES[policy.test]
+
+    def level(window: Counts) -> float:
+        return math.sqrt(max(0.0, distance(reference, window, policy.pseudo_count) or 0.0))
+
+    digest = content_digest(reference.astype("<i8").tobytes())
+    return BinnedTest(policy.test, level, True, {"pseudo_count": policy.pseudo_count, "reference": digest})
 
 
 def _js(reference: Counts, window: Counts, _pseudo_count: float) -> float | None:

@@ -10,8 +10,9 @@ from typing import Any
 
 from schemas.status import Status
 from schemas.verdicts import Verdict
-from udfs.budget.threshold import Threshold, ThresholdCurve
+from udfs.budget.threshold import ThresholdCurve
 from udfs.judging.frame import Frame, Policy
+from udfs.judging.promised import promised
 from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.sketches.rank import RankSketch
 from udfs.sketches.rank_windows import merge_windows
@@ -112,16 +113,6 @@ class ReferenceKs:
             n_window_null=merged.n_null,
             n_infinite=merged.n_infinite,
         )
-
-
-def promised(threshold: Threshold) -> dict[str, Any]:
-    """Say what a budget's threshold promises: onsets a window, and why not where the promise can't be kept.
-
-    `false_alarms_per_window` is what the joint confidence (spec D5) reads.
-    """
-    kept = {"kept": threshold.kept} if threshold.kept else {"kept": False, "reason": threshold.reason}
-    budget = {"per_window": threshold.budget_rate, **kept}
-    return {"false_alarms_per_window": threshold.onset_rate, "false_alarm_budget": budget}
 
 
 def largest_gap_at(sketch: RankSketch) -> dict[str, Any]:
