@@ -1,8 +1,11 @@
 """`slacktide alerts` against a real broker: committed records only, from an instant on, and live."""
 
+import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -105,14 +108,20 @@ def test_since_is_when_it_was_published(broker: Broker, topic: str) -> None:
 def test_follows_until_interrupted(broker: Broker, topic: str) -> None:
     line = [sys.executable, "-m", "infra.cli", "alerts", "--bootstrap-servers", broker.bootstrap_servers]
     line += ["--topic-prefix", PREFIX, "--json", "--since", "10m"]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    # A shell's background job ignores the interrupt, and what it starts inherits that.
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with (
+        subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heard) as process,
+        ExitStack() as stack,
+    ):
+        stack.callback(process.kill)
         assert process.stdout is not None
         assert process.stdout.readline().strip() == RESOLVED
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
         producer.produce(topic, FIRING)
         assert producer.flush(10) == 0
         assert process.stdout.readline().strip() == FIRING
-        process.send_signal(2)
+        process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
 
 
