@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import orjson
@@ -109,11 +108,8 @@ def test_follows_until_interrupted(broker: Broker, topic: str) -> None:
     line = [sys.executable, "-m", "infra.cli", "alerts", "--bootstrap-servers", broker.bootstrap_servers]
     line += ["--topic-prefix", PREFIX, "--json", "--since", "10m"]
     # A shell's background job ignores the interrupt, and what it starts inherits that.
-    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with (
-        subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heard) as process,
-        ExitStack() as stack,
-    ):
+    line = ["env", "--default-signal=INT", *line]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process, ExitStack() as stack:
         stack.callback(process.kill)
         assert process.stdout is not None
         assert process.stdout.readline().strip() == RESOLVED
