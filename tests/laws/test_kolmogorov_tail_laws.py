@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ksone, kstwo
 
-from udfs.statistics.kolmogorov_tail import MOST_KEPT, one_sided_tail, two_sided_tail
+from udfs.statistics.kolmogorov_tail import MOST_KEPT, one_sided_tail, two_sided_tail, two_sided_tails
 
 SIZES = [1, 2, 3, 10, 139, 140, 141, 500, 909, 4095, 4097, 20_000, 100_000, 100_001]
 ZS = [0.05, 0.2, 0.45, 0.7, 0.9, 1.2, 1.48, 1.49, 1.9, 2.0, 2.1, 4.0, 9.0, 19.0]
@@ -54,3 +54,10 @@ def test_tail_falls_as_d_rises() -> None:
     tails = [two_sided_tail(700, float(statistic)) for statistic in np.linspace(1e-4, 0.999, 700)]
     assert tails[0] == 1.0
     assert (np.diff(tails) <= 0).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(141, 20_000), st.floats(0.05, 2.5)), min_size=1, max_size=60))
+def test_tails_of_many_are_those_of_each_to_the_last_bit(pairs: list[tuple[int, float]]) -> None:
+    sizes, statistics = [n for n, _ in pairs], [z / math.sqrt(n) for n, z in pairs]
+    assert two_sided_tails(sizes, statistics) == [two_sided_tail(*pair) for pair in zip(sizes, statistics, strict=True)]
