@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import orjson
 import pandas as pd
 from pyflink.table.udf import ScalarFunction
 
+from udfs.judging.window_batch import verdicts_of_rows
 from udfs.judging.window_judge import Input, WindowJudge
-from udfs.parts import join_parts, split_parts
+from udfs.parts import join_parts
 from udfs.slicing.sketched import sketches_of
 from udfs.slicing.slicer import NO_TIME_MS, Batch, RequestSlicer, Taken
 
@@ -115,13 +115,5 @@ class JudgeWindows(ScalarFunction):
         """Series of INT (or one number), TIMESTAMP(3), STRING and ARRAY<BYTES> to a Series of ARRAY<STRING>."""
         ends_ms = window_ends.astype("datetime64[ms]").astype("int64")
         rows = zip(_each(monitors, len(series)), ends_ms, series, windows, strict=True)
-        return pd.Series([self._verdicts(*row) for row in rows], dtype=object)
-
-    def _verdicts(self, monitor: int, window_end_ms: int, series: str, joined: Any) -> list[str]:
-        labels = orjson.loads(series)
-        sketches = zip(*map(split_parts, joined), strict=True)
-        return [
-            verdict.to_json().decode()
-            for judge, of_judge in zip(self.monitors[monitor], sketches, strict=True)
-            for verdict in judge.judge(labels, int(window_end_ms), of_judge)
-        ]
+        judged = verdicts_of_rows(self.monitors, rows)
+        return pd.Series([[v.to_json().decode() for v in of_row] for of_row in judged], dtype=object)
