@@ -13,6 +13,7 @@ from typing import Any, NoReturn, get_args
 import orjson
 
 from jobs.kafka_client import ConfigurationError
+from jobs.monitor_budget import DividedBudget, divided_budget
 from jobs.yaml_fields import (
     REQUIRED,
     Check,
@@ -268,7 +269,7 @@ def _binned_budget(
             overlap=context.frame.window_ms // context.frame.slide_ms,
             coefficient=given["autocorrelation"] if given["autocorrelation"] is not None else autocorrelation,
             rate=_rate_of_one_test(context),
-            tests=budget_shares(given),
+            tests=_divided(context).shares,
             cache=AnswerCache(cache_folder()),
         )
     except ValueError as error:
@@ -280,28 +281,13 @@ def _rate_of_one_test(context: MonitorContext) -> float:
     budget = FalseAlarmBudget.parse(context.fields["false_alarms"])
     if context.fields["window_requests"] and budget.windows is None:
         raise ValueError("windows by count come in no fixed time, so the budget must be of so many windows")
-    return budget.onset_rate(slide_seconds=context.frame.slide_ms / 1000, tests=budget_shares(context.fields))
+    return budget.onset_rate(slide_seconds=context.frame.slide_ms / 1000, tests=_divided(context).shares)
 
 
-def budget_shares(fields: Mapping[str, Any]) -> int:
-    """Among how many the budget of a monitor is divided: tests that it governs, series, and monitors by `slices` (D11).
-
-    The monitor and each of its slices have equal parts, which hold `expected_series` series, of a slice times
-    `expected_slice_values`; a slice never has more, as its cap on series is lowered to that.
-    """
-    n_tests = len(fields["features"]) + sum(is_budgeted(body) for body in fields["tests"])
-    return max(1, n_tests) * expected_series(fields) * (1 + len(fields["slices"]))
-
-
-def is_budgeted(body: Any) -> bool:
-    """Whether a false-alarm budget chooses the threshold of one of `tests`."""
-    return isinstance(body, dict) and body.get("test") in get_args(Divergence)
-
-
-def expected_series(fields: Mapping[str, Any]) -> int:
-    """How many series the budget is made for; `slice_of` names the label that a slice has beside its monitor's."""
-    found: int = fields["expected_series"] * (fields["expected_slice_values"] if fields.get("slice_of") else 1)
-    return found
+def _divided(context: MonitorContext) -> DividedBudget:
+    divided = divided_budget(context.fields)
+    assert divided is not None  # asked only where the monitor has a budget
+    return divided
 
 
 def _refuse_budget(context: MonitorContext, error: ValueError) -> NoReturn:

@@ -11,12 +11,10 @@ from typing import Any, get_args
 import orjson
 
 from jobs.followed_features import check_followed
+from jobs.monitor_budget import DividedBudget, budgeted_tests, divided_budget
 from jobs.monitor_judges import (
     CATEGORY_TEST_NAMES,
     MonitorContext,
-    budget_shares,
-    expected_series,
-    is_budgeted,
     judges_of,
 )
 from jobs.monitor_signals import feedback_of, followers_of
@@ -86,7 +84,7 @@ _MONITOR_FIELDS = {
     "slices": (list_of_texts, []),
     "false_alarms": (optional(text), None),
     "expected_samples": (at_least_one, 1000),
-    "expected_series": (at_least_one, 1),
+    "expected_series": (optional(at_least_one), None),
     "expected_slice_values": (at_least_one, 20),
     "autocorrelation": (optional(zero_up_to_1), None),
     "slice_shards": (at_least_one, 1),
@@ -94,7 +92,7 @@ _MONITOR_FIELDS = {
     "reference": (text, REQUIRED),
     "model_card": (text, REQUIRED),
 }
-_BUDGET = ("false_alarms", "expected_samples", "expected_series", "autocorrelation", "features")
+_BUDGET = ("false_alarms", "expected_samples", "autocorrelation", "features")
 _POLICY = ("alpha", "min_effect", "min_samples", "method")
 
 
@@ -105,8 +103,7 @@ class Monitor:
     `machines` judge slices one after the other: windows by count, and hours against earlier ones.
 
     `shards` is over how many parts the requests of one series and slice are spread. Of more than `max_series` series
-    the others are pooled, and `capped` says so. Among `budget_shares` tests and series its false-alarm budget was
-    divided, where it has one.
+    the others are pooled, and `capped` says so. `budget` says how its false-alarm budget was divided, where it has one.
     """
 
     name: str
@@ -120,7 +117,7 @@ class Monitor:
     machines: tuple[SliceMachine, ...] = ()
     max_series: int = MAX_SERIES
     capped: tuple[WindowJudge, ...] = ()
-    budget_shares: int | None = None
+    budget: DividedBudget | None = None
 
     @property
     def window_judges(self) -> tuple[WindowJudge, ...]:
@@ -260,11 +257,11 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
     } | {name: fields[name] for name in _POLICY}
     if fields["window_requests"]:
         effective |= {"window_requests": fields["window_requests"]}
-    if fields["false_alarms"]:
-        effective |= {name: fields[name] for name in _BUDGET}
-        tests, shares = [body for body in fields["tests"] if is_budgeted(body)], budget_shares(fields)
-        if tests or fields["slices"]:  # else features and series say all, and ids stay as they were
-            effective |= {"budget_shares": shares}
+    budget = divided_budget(fields)
+    if budget is not None:
+        effective |= {name: fields[name] for name in _BUDGET} | {"expected_series": fields["expected_series"] or 1}
+        if budgeted_tests(fields) or fields["slices"]:  # else features and series say all, and ids stay as they were
+            effective |= {"budget_shares": budget.shares}
     frame = Frame(
         monitor=fields["name"],
         feature="",
@@ -277,7 +274,7 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
     )
     judges, machines = judges_of(MonitorContext(place, fields, profile, frame, effective))
     check_followed(place, fields["signals"], judges, len(labels))
-    max_series = _most_series(fields)
+    capped = _capped(frame, fields, budget, judges)
     return Monitor(
         name=fields["name"],
         group_by=labels,
@@ -288,16 +285,29 @@ def _monitor(place: Place, fields: dict[str, Any], watermark_bound_ms: int) -> M
         followers=followers_of(place, fields["name"], fields["signals"]),
         feedback=feedback_of(place, frame, fields["signals"]),
         machines=machines,
-        max_series=max_series,
-        capped=(SeriesCapped(frame, max_series, judges[0].inputs[0]),) if judges and labels else (),
-        budget_shares=budget_shares(fields) if fields["false_alarms"] else None,
+        max_series=_most_series(fields, budget),
+        capped=capped,
+        budget=budget,
     )
 
 
-def _most_series(fields: Mapping[str, Any]) -> int:
-    """The cap on series; of a slice under a budget no more than the budget was divided among (spec D11)."""
+def _most_series(fields: Mapping[str, Any], budget: DividedBudget | None) -> int:
+    """The cap on series: no more than what the budget was divided among (spec D11)."""
     most: int = fields["max_series"]
-    return min(most, expected_series(fields)) if fields["false_alarms"] and fields.get("slice_of") else most
+    return most if budget is None or budget.most_series is None else min(most, budget.most_series)
+
+
+def _capped(
+    frame: Frame, fields: Mapping[str, Any], budget: DividedBudget | None, judges: tuple[WindowJudge, ...]
+) -> tuple[SeriesCapped, ...]:
+    """What tells of the cap on series, and how to raise it; nothing where there is but one series."""
+    if not judges or not fields["group_by"]:
+        return ()
+    most = _most_series(fields, budget)
+    is_by_budget = budget is not None and most == budget.most_series
+    slices = " or expected_slice_values" if fields.get("slice_of") else ""
+    raised = f"expected_series{slices}, which divides the false-alarm budget further" if is_by_budget else "max_series"
+    return (SeriesCapped(frame, most, judges[0].inputs[0], f"group by fewer labels, or raise {raised}"),)
 
 
 def _profile(place: Place, path: str) -> ReferenceProfile:

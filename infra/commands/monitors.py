@@ -88,10 +88,8 @@ def explain(file: Path, samples: int, series: int) -> None:
         for follower in monitor.followers:
             table.add_row(escape(follower.uid), "verdicts of this monitor", "", escape(signal_in_words(follower)))
         _console().print(table)
-        if monitor.budget_shares is not None:
-            click.echo(
-                f"  false-alarm budget: divided by {monitor.budget_shares:,} (tests x series x monitor and slices)"
-            )
+        if monitor.budget is not None:
+            click.echo(f"  false-alarm budget: {monitor.budget.words(series)}")
         total = (told.open_slice_bytes + told.closed_bytes) * series
         click.echo(
             f"  state: {told.open_slice_bytes:,} bytes in the open slice and {told.closed_bytes:,} in closed ones a "

@@ -103,7 +103,7 @@ def _false_alarms(monitor: Monitor, judge: WindowJudge, overlap: int, samples: i
 
 def _beside_the_budget(monitor: Monitor, judge: WindowJudge) -> str:
     """What the monitor's budget doesn't govern, said plainly: nothing where it has none."""
-    if monitor.budget_shares is None:
+    if monitor.budget is None:
         return ""
     main = judge.main if isinstance(judge, WithFindings) else judge
     if not isinstance(main, ReferenceKs | ReferenceCategories | ReferenceDivergence):

@@ -102,7 +102,7 @@ class ReferenceCategories:
             evidence = _evidence(table, reference, merged)
             if self.budget is not None:
                 threshold = self.budget.at(merged.n)
-                alpha, evidence = math.exp(-0.5 * threshold.level**2), evidence | promised(threshold)
+                alpha, evidence = math.exp(-0.5 * threshold.level**2), evidence | promised(threshold, labels)
         verdict = self.frame.about(self.field).verdict(
             labels,
             window_end_ms,

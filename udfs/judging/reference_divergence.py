@@ -99,10 +99,10 @@ class ReferenceDivergence(Generic[S]):
 
     def of_merged(self, labels: Sequence[str], window_end_ms: int, merged: S) -> list[Verdict]:
         """Return the verdict of the window from its sketch."""
-        measured = self._measured(merged)
+        measured = self._measured(labels, merged)
         return [measured_verdict(self.frame, labels, window_end_ms, measured, test=self.policy.test, method=METHOD)]
 
-    def _measured(self, merged: S) -> Measured:
+    def _measured(self, labels: Sequence[str], merged: S) -> Measured:
         reference, window = self.binned.counts(merged)
         n_reference = int(reference.sum())
         is_enough = merged.n >= max(1, self.policy.min_samples) and n_reference > 0
@@ -112,7 +112,7 @@ class ReferenceDivergence(Generic[S]):
             evidence = self._evidence(reference, window)
             if self.budget is not None:
                 found = self.budget.at(merged.n)
-                threshold, evidence = max(threshold, found.level**2), evidence | promised(found)
+                threshold, evidence = max(threshold, found.level**2), evidence | promised(found, labels)
         return Measured(
             statistic=distance,
             threshold=threshold,

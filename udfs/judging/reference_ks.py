@@ -85,7 +85,7 @@ class ReferenceKs:
             if self.budget is not None:
                 threshold = self.budget.at(merged.n)
                 policy = replace(policy, alpha=threshold.alpha_effective, threshold=threshold.critical_statistic)
-                evidence |= promised(threshold)
+                evidence |= promised(threshold, labels)
         alpha = self.alpha if policy.alpha is None else policy.alpha
         verdict = self.frame.verdict(
             labels,

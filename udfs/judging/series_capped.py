@@ -19,12 +19,14 @@ _COUNT = struct.Struct("<Q")
 class SeriesCapped:
     """One finding a window of series `other`, none of any other series.
 
-    Its statistic is one more than `max_series`: so many there are at least. `n_window` counts the requests pooled.
+    Its statistic is one more than `max_series`: so many there are at least. `n_window` counts the requests pooled. Its
+    evidence has the `remedy`.
     """
 
     frame: Frame
     max_series: int
     counted: Input
+    remedy: str = "group by fewer labels, or raise max_series"
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -46,7 +48,7 @@ class SeriesCapped:
             wrong_side="above",
             status=Status.OK,
             n_window=pooled,
-            evidence={"max_series": self.max_series, "remedy": "group by fewer labels, or raise max_series"},
+            evidence={"max_series": self.max_series, "remedy": self.remedy},
         )
         frame = self.frame.about(FEATURE, VerdictKind.FINDING)
         return [measured_verdict(frame, labels, window_end_ms, measured, test=TEST, method=METHOD)]
