@@ -77,6 +77,7 @@ def front_statements(settings: JobSettings, monitors: Monitors, until_now: bool 
         JOB,
         watermark_bound_ms=monitors.watermark_bound_ms,
         idle_timeout_ms=monitors.idle_timeout_ms,
+        by_headers=slicer_of(settings, monitors).reads_headers,
         until_now=until_now,
     )
 

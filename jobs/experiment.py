@@ -79,6 +79,7 @@ def front_statements(settings: JobSettings, experiments: Experiments, until_now:
         JOB,
         watermark_bound_ms=experiments.watermark_bound_ms,
         idle_timeout_ms=experiments.idle_timeout_ms,
+        by_headers=slicer_of(settings, experiments).reads_headers,
         until_now=until_now,
     )
 

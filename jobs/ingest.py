@@ -28,11 +28,14 @@ from jobs.settings import (
 )
 from jobs.sql_script import sql_statements
 from schemas.books import IngestKind
+from schemas.request_headers import LABELS_HEADER, NUMBERS_HEADER
 from schemas.requests import EVENT_TIME_HEADER
 from udfs.flink_ingest import JOB, DeadLetters, DecodeSpans, JudgeMasking, Privacy
 from udfs.telemetry.batch import (
     REQUEST_INDEX_AT,
-    REQUEST_PAYLOAD_AT,
+    REQUEST_LABELS_AT,
+    REQUEST_LENGTH_AT,
+    REQUEST_NUMBERS_AT,
     REQUEST_SPAN_AT,
     REQUEST_TIME_AT,
     REQUEST_TRACE_AT,
@@ -154,7 +157,13 @@ def _main_statements(arguments: argparse.Namespace, settings: JobSettings) -> li
         span_key_at=str(REQUEST_TRACE_AT + 1),
         span_key_length=str(REQUEST_TIME_AT - REQUEST_TRACE_AT),
         trace_id_length=str(REQUEST_SPAN_AT - REQUEST_TRACE_AT),
-        payload_at=str(REQUEST_PAYLOAD_AT + 1),
+        numbers_header=NUMBERS_HEADER,
+        labels_header=LABELS_HEADER,
+        numbers_at=str(REQUEST_NUMBERS_AT + 1),
+        numbers_length=str(REQUEST_LENGTH_AT - REQUEST_NUMBERS_AT),
+        length_at=str(REQUEST_LENGTH_AT + 1),
+        length_length=str(REQUEST_LABELS_AT - REQUEST_LENGTH_AT),
+        labels_at=str(REQUEST_LABELS_AT + 1),
         waiting_genai=GENAI,
         waiting_other=OTHER,
         job=JOB,

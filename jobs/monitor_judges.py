@@ -13,7 +13,7 @@ from typing import Any, NoReturn, get_args
 import orjson
 
 from jobs.kafka_client import ConfigurationError
-from jobs.monitor_budget import DividedBudget, divided_budget
+from jobs.monitor_budget import COMPARED, DividedBudget, divided_budget
 from jobs.yaml_fields import (
     REQUIRED,
     Check,
@@ -35,6 +35,7 @@ from schemas.requests import request_fields
 from udfs.budget.binned import BinnedBudget, BinnedTest, binned_budget
 from udfs.budget.cache import AnswerCache
 from udfs.budget.false_alarms import FalseAlarmBudget
+from udfs.budget.pairs import PairBudget, bin_edges, pair_budget
 from udfs.budget.threshold import ThresholdCurve, source_for, threshold_curve
 from udfs.judging.binned import BinnedCategories, BinnedNumbers
 from udfs.judging.embedding import EmbeddingJudge, EmbeddingPolicy
@@ -81,7 +82,11 @@ _FIELD = {"field": (text, REQUIRED)}
 _DIVERGENCE = _FIELD | {"threshold": (optional(finite_number), None), "min_samples": (at_least_one, 200)}
 TESTS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
     **dict.fromkeys(get_args(Divergence), _DIVERGENCE),
-    "two_streams": _FIELD | _KS_PAIR | _SAMPLES | {"split_by": (text, REQUIRED), "baseline": (optional(text), None)},
+    "two_streams": _FIELD
+    | _KS_PAIR
+    | _SAMPLES
+    | {"split_by": (text, REQUIRED), "baseline": (optional(text), None)}
+    | {COMPARED["two_streams"][0]: (at_least_one, COMPARED["two_streams"][1])},
     "same_hour": _FIELD | _KS_PAIR | _SAMPLES | {"lag_hours": (at_least_one, 168)},
     "limit": _FIELD
     | _SAMPLES
@@ -367,16 +372,45 @@ def _divergence(context: MonitorContext, place: Place, given: dict[str, Any]) ->
 
 def _two_streams(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
     policy = PairPolicy(given["alpha"], given["min_effect"], given["min_samples"])
-    frame = context.framed(given["field"], given, None)
-    return TwoStreams(frame, given["field"], given["split_by"], policy, given["baseline"])
+    labels = given.pop("expected_labels")
+    budget = _pair_budget(context, given["field"])
+    if budget is None:
+        return TwoStreams(
+            context.framed(given["field"], given, None), given["field"], given["split_by"], policy, given["baseline"]
+        )
+    frame = context.framed(given["field"], given | {"expected_labels": labels}, None)
+    # The baseline is kept beside them where it has a name; where it hasn't, it is one of those kept.
+    most = labels if given["baseline"] is not None else labels + 1
+    found = TwoStreams(frame, given["field"], given["split_by"], policy, given["baseline"], max_labels=most)
+    return replace(found, budget=budget)
 
 
 def _same_hour(context: MonitorContext, place: Place, given: dict[str, Any]) -> EarlierHour:
     if context.frame.slide_ms != context.frame.window_ms or context.fields["slice_shards"] > 1:
         raise ValueError("same_hour needs window_seconds and slide_seconds of 3600, and no slice_shards")
     policy = PairPolicy(given["alpha"], given["min_effect"], given["min_samples"])
-    frame = context.framed(given["field"], given, None)
-    return EarlierHour(SameHour(frame, given["field"], policy, given["lag_hours"]))
+    frame, budget = context.framed(given["field"], given, None), _pair_budget(context, given["field"])
+    return EarlierHour(SameHour(frame, given["field"], policy, given["lag_hours"], budget=budget))
+
+
+def _pair_budget(context: MonitorContext, field: str) -> PairBudget | None:
+    """The thresholds for two live streams of a field; the monitor's reference tells its log bins, where it has it."""
+    given = context.fields
+    if not given["false_alarms"]:
+        return None
+    stored = context.profile.features.get(field)
+    known = None if stored is None else stored.autocorrelation
+    try:
+        return pair_budget(
+            bin_edges(None if stored is None else stored.points),
+            n=given["expected_samples"],
+            overlap=context.frame.window_ms // context.frame.slide_ms,
+            coefficient=given["autocorrelation"] if given["autocorrelation"] is not None else known,
+            rate=_rate_of_one_test(context),
+            cache=AnswerCache(cache_folder()),
+        )
+    except ValueError as error:
+        _refuse_budget(context, error)
 
 
 def _limit(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:

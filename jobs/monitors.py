@@ -120,6 +120,11 @@ class Monitor:
     budget: DividedBudget | None = None
 
     @property
+    def budget_shares(self) -> int | None:
+        """Among how many parts its false-alarm budget is divided; None where it has none."""
+        return None if self.budget is None else self.budget.shares
+
+    @property
     def window_judges(self) -> tuple[WindowJudge, ...]:
         """All that judge its windows: those of the file, and what tells of the cap on series."""
         return self.judges + self.capped

@@ -10,6 +10,7 @@ from pyflink.table.udf import udf
 
 from jobs.settings import JobSettings, keyed_by, sink_options, source_options, sql_text
 from jobs.sql_script import sql_statements
+from schemas.request_headers import LABELS_HEADER, NUMBERS_HEADER
 from schemas.requests import EVENT_TIME_HEADER
 from udfs.flink_drift import TakeRequests
 from udfs.slicing.slicer import RequestSlicer
@@ -39,6 +40,23 @@ _FIRST_SKEWED_MS = f"(CAST({_SECONDS} AS BIGINT) + {1_577_836_800 + MAX_SKEW_MIN
 # record twice, in each of three places; the remainder is the time itself where it is in order, and else one before the
 # first that is skewed (a small one, unless it is decades ahead).
 _EVENT_TIME_COLUMN = f"TO_TIMESTAMP_LTZ(MOD({_SEEN_MS}, {_FIRST_SKEWED_MS}), 3)"
+# A request goes to Python by its headers alone, a third of its bytes, where it can be used by them. Its value goes
+# along where the record may become a dead letter: it lacks such headers, is late, or its time is out of order (one that
+# is skewed has become a time near 1970).
+_CLOSED = "GREATEST(newest_time - {bound}, COALESCE(CURRENT_WATERMARK(event_time), TO_TIMESTAMP_LTZ(0, 3)))"
+_UNSURE = " OR ".join(
+    (
+        "numbers IS NULL",
+        "labels IS NULL",
+        "event_time <= {closed}",
+        "event_time < TO_TIMESTAMP_LTZ(946684800000, 3)",
+        f"event_time > `timestamp` + INTERVAL '{MAX_SKEW_MINUTES}' MINUTE",
+    )
+)
+_HEADER_COLUMNS = (
+    f" headers[{sql_text(NUMBERS_HEADER)}] AS numbers,"
+    f" CASE WHEN request IS NOT NULL THEN headers[{sql_text(LABELS_HEADER)}] END AS labels,"
+)
 _SINKS = tuple(f"CREATE TEMPORARY TABLE {name} (" for name in ("verdicts", "dead_letters", "books"))
 _BOOKS = {"value.format": "json", "value.fields-include": "ALL"}
 _TAKEN = DataTypes.ARRAY(DataTypes.ARRAY(DataTypes.BYTES()))
@@ -50,22 +68,30 @@ def request_statements(
     *,
     watermark_bound_ms: int,
     idle_timeout_ms: int,
+    by_headers: bool,
     until_now: bool = False,
     topic: str = "requests",
     suffix: str = "",
 ) -> list[str]:
-    """Return the tables and views up to `taken_once`, in order. `until_now` bounds the source.
+    """Return the tables and views up to `taken_once`, in order. `until_now` bounds the source; `by_headers` is
+    the slicer's `reads_headers`.
 
     Another topic of JSON objects with an `event_time_ms` can be read alike. Where a job reads several, the second and
     its views are told apart by a `suffix` of their names; the sinks are those of the first.
     """
     bounded = {"scan.bounded.mode": "latest-offset"} if until_now else {}
     reading = {"format": "raw", "scan.watermark.idle-timeout": f"{idle_timeout_ms} ms", **bounded}
+    bound = interval(watermark_bound_ms)
+    closed = _CLOSED.format(bound=bound)
     statements = sql_statements(
         "request_slices.sql",
         suffix=suffix,
         event_time=_EVENT_TIME_COLUMN,
-        watermark_bound=interval(watermark_bound_ms),
+        watermark_bound=bound,
+        closed=closed,
+        header_columns=_HEADER_COLUMNS if by_headers else "",
+        value=f"CASE WHEN {_UNSURE.format(closed=closed)} THEN request END" if by_headers else "request",
+        headers=", numbers, labels" if by_headers else "",
         requests=source_options(settings, job, topic, reading),
         verdicts=sink_options(settings, job, "verdicts", keyed_by("series_key")),
         dead_letters=sink_options(settings, job, "dead_letters", keyed_by("topic")),

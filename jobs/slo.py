@@ -93,6 +93,7 @@ def front_statements(settings: JobSettings, slos: Slos, arguments: argparse.Name
         JOB,
         watermark_bound_ms=round(arguments.watermark_bound_seconds * 1000),
         idle_timeout_ms=round(arguments.idle_timeout_seconds * 1000),
+        by_headers=slicer_of(settings, slos, source).reads_headers,
         until_now=arguments.until_now,
         topic=source,
         suffix=_suffix(slos, source),

@@ -36,12 +36,13 @@ class TakeRequests(ScalarFunction):
     def eval(self, *columns: "pd.Series[Any]") -> "pd.Series[Any]":
         """Series of BYTES, INT, BIGINT and three TIMESTAMP to a Series of ARRAY<ARRAY<BYTES>>.
 
-        The instants are those of `Batch`, in its order. The arrays in a row: by monitor the series, the packet (null
-        where there is none) and how many requests are in it; the dead letter; and the counts: records, dead ones, and
-        those late for each monitor.
+        Two more of BYTES, if any, are the headers. The instants are those of `Batch`, in its order. The arrays in a
+        row: by monitor the series, the packet (null where there is none) and how many requests are in it; the dead
+        letter; and the counts: records, dead ones, and those late for each monitor.
         """
-        values, partitions, offsets, *instants = columns
-        timestamps_ms, seen_ms, closed_ms = map(_epoch_ms, instants)
+        values, partitions, offsets, *others = columns
+        timestamps_ms, seen_ms, closed_ms = map(_epoch_ms, others[:3])
+        numbers, labels = map(list, others[3:]) if len(others) > 3 else ((), ())
         batch = Batch(
             values=list(values),
             partitions=list(partitions),
@@ -49,6 +50,8 @@ class TakeRequests(ScalarFunction):
             timestamps_ms=timestamps_ms,
             seen_ms=seen_ms,
             closed_ms=closed_ms,
+            numbers=numbers,
+            labels=labels,
         )
         return _rows(self.slicer.take(batch), len(values))
 

@@ -11,7 +11,7 @@ from schemas.dead_letters import Reason, dead_letter_record
 from udfs.privacy.latency_verdict import masking_verdicts
 from udfs.privacy.mask import Masker
 from udfs.privacy.name_model import load_name_model
-from udfs.telemetry.batch import REQUEST_INDEX_AT, REQUEST_PAYLOAD_AT, REQUEST_TIME_AT, ingest_lines
+from udfs.telemetry.batch import REQUEST_INDEX_AT, REQUEST_NUMBERS_AT, REQUEST_TIME_AT, ingest_lines, request_of_line
 from udfs.telemetry.masking import MAX_TEXT_CHARACTERS, TextMasking
 from udfs.telemetry.waiting_line import GENAI, PAYLOAD_AT
 
@@ -97,7 +97,7 @@ def dead_letter_from_line(line: str, topic: str, partition: int, offset: int, ti
         payload = base64.b64decode(body["payload_base64"])
     else:
         body = late_body(line)
-        payload = line[PAYLOAD_AT if line[0] == GENAI else REQUEST_PAYLOAD_AT :].encode()
+        payload = (line[PAYLOAD_AT:] if line[0] == GENAI else request_of_line(line)).encode()
     return dead_letter_record(
         reason=body["reason"],
         detail=body["detail"],
@@ -118,6 +118,6 @@ def late_body(line: str) -> dict[str, str | int]:
     return {
         "reason": Reason.LATE,
         "detail": detail,
-        "index": int(line[REQUEST_INDEX_AT:REQUEST_PAYLOAD_AT]),
+        "index": int(line[REQUEST_INDEX_AT:REQUEST_NUMBERS_AT]),
         "event_time_ms": int(line[REQUEST_TIME_AT:REQUEST_INDEX_AT]),
     }

@@ -9,7 +9,7 @@ CREATE TEMPORARY TABLE otlp_spans (
 ) WITH (
   {source}
 );
--- The event time once more, for readers that want it before they parse.
+-- Headers: schemas/request_headers.py.
 CREATE TEMPORARY TABLE requests (trace_id STRING, request STRING, headers MAP<STRING, BYTES> METADATA) WITH (
   {requests}
 );
@@ -73,14 +73,16 @@ SELECT proctime, '{kind_waiting}', -n FROM joined
 UNION ALL
 SELECT proctime, kind, n FROM joined;
 INSERT INTO requests
-SELECT trace_id, request, MAP['{event_time_header}', CAST(event_time_ms AS BYTES)]
+SELECT SUBSTRING(line, {span_key_at}, {trace_id_length}), SUBSTRING(line, {labels_at} + labels_length),
+  MAP['{event_time_header}', CAST(CAST(CAST(SUBSTRING(line, {time_at}, {time_length}) AS BIGINT) AS STRING) AS BYTES),
+    '{numbers_header}', UNHEX(SUBSTRING(line, {numbers_at}, {numbers_length})),
+    '{labels_header}', CAST(SUBSTRING(line, {labels_at}, labels_length) AS BYTES)]
 FROM (
-  SELECT SUBSTRING(line, {span_key_at}, {trace_id_length}) AS trace_id, SUBSTRING(line, {payload_at}) AS request,
-    SUBSTRING(line, {time_at}, {time_length}) AS event_time_ms
+  SELECT line, CAST(SUBSTRING(line, {length_at}, {length_length}) AS INT) AS labels_length
   FROM numbered WHERE line_kind = 'R' AND copy_number = 1
-  UNION ALL
-  SELECT trace_id, request, JSON_VALUE(request, '$.event_time_ms') FROM joined WHERE kind = '{kind_requests}'
-);
+)
+UNION ALL
+SELECT trace_id, request, headers FROM joined WHERE kind = '{kind_requests}';
 INSERT INTO dead_letters
 SELECT topic, dead_letter(line, topic, `partition`, `offset`, timestamp_ms)
 FROM judged WHERE line_kind = 'D' OR is_late;

@@ -5,7 +5,7 @@ CREATE TEMPORARY TABLE requests{suffix} (
   `timestamp` TIMESTAMP_LTZ(3) NOT NULL METADATA VIRTUAL,
   headers MAP<STRING, BYTES> METADATA VIRTUAL,
   proctime AS PROCTIME(),
--- All that the JVM reads of a request; 1970 where there is none.
+-- All that the JVM works out of a request; 1970 where there is none.
   event_time AS COALESCE({event_time}, TO_TIMESTAMP_LTZ(0, 3)),
   WATERMARK FOR event_time AS event_time - {watermark_bound}
 ) WITH (
@@ -23,7 +23,7 @@ CREATE TEMPORARY TABLE books (job STRING, kind STRING, monitor STRING, `count` B
 -- The newest event time of the partition so far lives in keyed state, so lateness is judged alike after a restart, when
 -- CURRENT_WATERMARK is null for a while.
 CREATE TEMPORARY VIEW placed{suffix} AS
-SELECT request, `partition`, `offset`, `timestamp`, event_time, MAX(event_time) OVER (
+SELECT request,{header_columns} `partition`, `offset`, `timestamp`, event_time, MAX(event_time) OVER (
   PARTITION BY `partition` ORDER BY proctime ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS newest_time
 FROM requests{suffix};
 -- The condition always holds. Without it the planner would move CURRENT_WATERMARK to the source, where it is that of
@@ -31,9 +31,8 @@ FROM requests{suffix};
 CREATE TEMPORARY VIEW taking{suffix} AS
 SELECT `offset`, event_time,
 -- Without a zone: pandas takes ten times as long for instants with one.
-  take_requests{suffix}(request, `partition`, `offset`, CAST(`timestamp` AS TIMESTAMP(3)), CAST(event_time AS TIMESTAMP(3)),
-    CAST(GREATEST(newest_time - {watermark_bound}, COALESCE(CURRENT_WATERMARK(event_time), TO_TIMESTAMP_LTZ(0, 3)))
-      AS TIMESTAMP(3))) AS found
+  take_requests{suffix}({value}, `partition`, `offset`, CAST(`timestamp` AS TIMESTAMP(3)), CAST(event_time AS TIMESTAMP(3)),
+    CAST({closed} AS TIMESTAMP(3)){headers}) AS found
 FROM placed{suffix}
 WHERE newest_time >= TO_TIMESTAMP_LTZ(-86400000, 3);
 -- Few rows are left: one a batch, series and slice. It passes through a DataStream (jobs/request_slices.py), so that there is

@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from infra.follow import follow
 from jobs.monitors import load_monitors
 from schemas.model_card import CARDS_FOLDER
-from schemas.requests import event_time_header
+from schemas.request_headers import request_headers
 from tests.bench.engines import Engines, engines
 from tests.bench.report import Row, at_least, print_table
 from tests.bench.trace_requests import TraceRequest, shifted, trace_requests
@@ -50,7 +50,7 @@ def load(bench: Engines, prefix: str, requests: Iterator[TraceRequest]) -> None:
                     prefix + "requests",
                     request.value,
                     request.trace_id,
-                    headers=[event_time_header(request.event_time_ms)],
+                    headers=request_headers(orjson.loads(request.value)),
                 )
                 break
             except BufferError:

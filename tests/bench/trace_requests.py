@@ -9,7 +9,7 @@ import orjson
 from infra.replay import ReplayPlan
 from infra.replay.generate import Generator
 from infra.replay.resolve import resolve
-from udfs.telemetry.batch import REQUEST_INDEX_AT, REQUEST_PAYLOAD_AT, REQUEST_TIME_AT, ingest_lines
+from udfs.telemetry.batch import REQUEST_INDEX_AT, REQUEST_TIME_AT, ingest_lines, request_of_line
 
 MESSAGES_A_BATCH = 500
 
@@ -36,7 +36,7 @@ def trace_requests(count: int, rate_per_second: float, start_ms: int) -> Iterato
         for line in "\n".join(texts).split("\n"):
             if line.startswith("R"):
                 event_time_ms = int(line[REQUEST_TIME_AT:REQUEST_INDEX_AT])
-                yield TraceRequest(event_time_ms, line[1:33], line[REQUEST_PAYLOAD_AT:].encode())
+                yield TraceRequest(event_time_ms, line[1:33], request_of_line(line).encode())
 
 
 def shifted(request: TraceRequest, by_ms: int) -> TraceRequest:

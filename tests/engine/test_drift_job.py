@@ -18,7 +18,8 @@ from infra.follow import follow
 from jobs.kafka_client import KafkaClient
 from jobs.monitors import Monitors, load_monitors
 from schemas.books import drift_open
-from schemas.requests import EVENT_TIME_HEADER, event_time_header
+from schemas.request_headers import request_headers
+from schemas.requests import EVENT_TIME_HEADER
 from schemas.times import epoch_ms
 from tests.drift_files import monitor, write_files
 from tests.oracle import Expected, ExpectedVerdict, TopicRecord, expected
@@ -93,12 +94,13 @@ def stream(seed: int) -> Iterator[bytes | None]:
 
 
 def headers(value: bytes | None) -> list[tuple[str, bytes]]:
-    """What the ingest job would give half of the requests; others come from writers that know of no header."""
+    """What the ingest job would give a third of the requests; other writers know one header, or none."""
     try:
-        event_time_ms = orjson.loads(value or b"")["event_time_ms"]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+        body = orjson.loads(value or b"")
+        everything = request_headers(body)
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError):
         return [(EVENT_TIME_HEADER, b"\xff")]
-    return [event_time_header(event_time_ms)] if len(value or b"") % 2 else []
+    return ([], everything[:1], everything)[len(value or b"") % 3]
 
 
 def send(broker: Broker) -> list[TopicRecord]:
@@ -262,3 +264,27 @@ def test_a_second_run_writes_the_same_ids_and_bytes(
     assert set(first) <= set(second)
     again.verdicts = list(second.elements())
     check_verdicts(again)
+
+
+def test_what_headers_have_is_judged_alike(
+    live: Outcome, broker: Broker, flink: FlinkCluster, records: list[TopicRecord], tmp_path: Path
+) -> None:
+    """The same topic, and monitors that want no field beyond the headers: so a third of the values are never parsed."""
+    features = ["input_tokens", "time_to_first_token_seconds"]
+    monitors = [monitor(name="by headers", features=features, min_samples=5), *MONITORS[1:]]
+    file = write_files(tmp_path, monitors, watermark_bound_seconds=5, idle_timeout_seconds=600)
+    wanted = expected(records, load_monitors(file), at_end=True)
+    before = read(broker, wanted)
+    job = flink.run("jobs.drift", arguments(broker, file, "--until-now", "--name-suffix=-by-headers"))
+    flink.rest.wait_for(job, {"FINISHED", "FAILED"}, 120)
+    found = read(broker, wanted)
+    found.verdicts = list((Counter(found.verdicts) - Counter(before.verdicts)).elements())
+    check_verdicts(found)
+    assert places_of(found) - places_of(before) == Counter(
+        (partition, offset, reason) for (partition, offset), reason in wanted.dead_letters.items()
+    )
+    assert all(letter["length"] for letter in found.letters if letter["reason"] == "late")
+
+
+def places_of(outcome: Outcome) -> Counter[tuple[int, int, str]]:
+    return Counter((letter["partition"], letter["offset"], letter["reason"]) for letter in outcome.letters)

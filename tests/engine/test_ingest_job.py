@@ -8,8 +8,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from infra.books import read_books
+from infra.follow import follow
 from jobs.kafka_client import KafkaClient
 from schemas.books import ingest_balance
+from schemas.request_headers import request_headers
 from tests import otlp
 
 pytestmark = pytest.mark.engine
@@ -67,6 +69,9 @@ def test_hostile_input_balances_and_the_job_stays_up(broker, flink) -> None:
     requests = [orjson.loads(value) for _, value in read_topic(broker, PREFIX + "requests")]
     assert len(requests) == EXPECTED_BOOKS["requests"]
     assert len({(r["trace_id"], r["span_id"]) for r in requests}) == len(requests)
+    sent = list(follow(KafkaClient(broker.bootstrap_servers), PREFIX + "requests", to_end=True))
+    for message in sent:
+        assert sorted(message.headers()) == sorted(request_headers(orjson.loads(message.value())))
     assert {key for key, _ in read_topic(broker, PREFIX + "requests")} == {r["trace_id"].encode() for r in requests}
     letters = [orjson.loads(value) for _, value in read_topic(broker, PREFIX + "dead_letters")]
     reasons = Counter(letter["reason"] for letter in letters)

@@ -16,6 +16,7 @@ from infra.books import read_books
 from infra.follow import follow
 from jobs.kafka_client import KafkaClient
 from schemas.books import ingest_balance
+from schemas.request_headers import request_headers
 from tests import otlp
 from udfs.telemetry.otlp import decode_spans
 from udfs.telemetry.request_lines import request_json
@@ -112,7 +113,11 @@ def wait_for(what: Callable[[], object], expected: object, timeout_seconds: floa
 
 
 def requests_on(kafka: KafkaClient) -> list[dict[str, Any]]:
-    return sorted((orjson.loads(m.value()) for m in follow(kafka, PREFIX + "requests", to_end=True)), key=_id)
+    found = []
+    for message in follow(kafka, PREFIX + "requests", to_end=True):
+        found.append(orjson.loads(message.value()))
+        assert sorted(message.headers()) == sorted(request_headers(found[-1]))
+    return sorted(found, key=_id)
 
 
 def test_traces_spread_over_messages_and_partitions_become_the_requests_of_one_message(broker, flink, kafka) -> None:

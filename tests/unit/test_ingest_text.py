@@ -10,7 +10,7 @@ from tests.otlp import child_spans, export, message, request_span
 from tests.otlp_encodings import encode
 from udfs.privacy.ledger import Ledger
 from udfs.privacy.mask import MASK, Masker, derived_key
-from udfs.telemetry.batch import REQUEST_PAYLOAD_AT, ingest_lines
+from udfs.telemetry.batch import ingest_lines, request_of_line
 from udfs.telemetry.masking import TextMasking
 from udfs.telemetry.trace_join import Entry, release
 
@@ -55,7 +55,7 @@ def lines(request: ExportTraceServiceRequest, encoding: str, how: TextMasking | 
 
 
 def requests_of(request: ExportTraceServiceRequest, encoding: str, how: TextMasking | None) -> list[dict[str, object]]:
-    return [orjson.loads(line[REQUEST_PAYLOAD_AT:]) for line in lines(request, encoding, how) if line[0] == "R"]
+    return [orjson.loads(request_of_line(line)) for line in lines(request, encoding, how) if line[0] == "R"]
 
 
 SENT = {
@@ -128,7 +128,7 @@ def test_no_text_comes_unless_asked_for(encoding: str, how: TextMasking | None) 
         found = lines(export([each]), encoding, how)
         assert [line[0] for line in found] == ["B", "R"], number
         assert EMAIL not in "".join(found)
-        assert not {"prompt", "response", "is_text_cut"} & orjson.loads(found[1][REQUEST_PAYLOAD_AT:]).keys()
+        assert not {"prompt", "response", "is_text_cut"} & orjson.loads(request_of_line(found[1])).keys()
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -199,7 +199,7 @@ def test_a_text_whose_name_model_fails_is_withheld_and_counted() -> None:
     found = lines(export([span(gen_ai__prompt=EMAIL)]), "otlp_proto", how)
     assert EMAIL not in "".join(found)
     assert Ledger.merged(line[1:] for line in found if line[0] == "T").withheld == 1
-    assert "prompt" not in orjson.loads(next(line for line in found if line[0] == "R")[REQUEST_PAYLOAD_AT:])
+    assert "prompt" not in orjson.loads(request_of_line(next(line for line in found if line[0] == "R")))
 
 
 def test_hostile_structures_never_raise() -> None:

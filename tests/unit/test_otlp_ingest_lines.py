@@ -1,6 +1,7 @@
 """The lines that the ingest job cuts: their format, the books, clock skew, and that nothing in a batch ever raises."""
 
 import base64
+import math
 from collections import Counter
 from typing import Any
 
@@ -10,17 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.dead_letters import WHOLE_MESSAGE, Reason
+from schemas.request_headers import request_headers
 from tests.otlp import child_spans, export, ids, json_message, message, request_span
 from tests.otlp_encodings import encode
 from udfs.telemetry import batch
 from udfs.telemetry.batch import (
     REQUEST_INDEX_AT,
-    REQUEST_PAYLOAD_AT,
+    REQUEST_LABELS_AT,
+    REQUEST_LENGTH_AT,
+    REQUEST_NUMBERS_AT,
     REQUEST_SPAN_AT,
     REQUEST_TIME_AT,
     REQUEST_TRACE_AT,
     encoding_of,
     ingest_lines,
+    request_of_line,
 )
 
 END_MS = 1_700_000_000_000
@@ -51,16 +56,34 @@ def test_a_request_line_is_cut_at_fixed_places(encoding: str) -> None:
     assert second[REQUEST_TRACE_AT:REQUEST_SPAN_AT] == trace_id.hex()
     assert second[REQUEST_SPAN_AT:REQUEST_TIME_AT] == span_id.hex()
     assert second[REQUEST_TIME_AT:REQUEST_INDEX_AT] == f"{END_MS + 5:015d}"
-    assert second[REQUEST_INDEX_AT:REQUEST_PAYLOAD_AT] == "00000004"
-    request = orjson.loads(second[REQUEST_PAYLOAD_AT:])
+    assert second[REQUEST_INDEX_AT:REQUEST_NUMBERS_AT] == "00000004"
+    request = orjson.loads(request_of_line(second))
     assert (request["trace_id"], request["input_tokens"]) == (trace_id.hex(), 102)
-    assert orjson.loads(first[REQUEST_PAYLOAD_AT:])["child_span_count"] == 3
+    assert orjson.loads(request_of_line(first))["child_span_count"] == 3
 
 
 def test_lines_are_ascii_up_to_the_payload_and_text_may_be_anything() -> None:
     text = ingest_lines([message([request_span(1, END_MS)], "line\nbreak \U0001f600 \u2028")], [END_MS])[0]
     assert len(text.split("\n")) == 2
-    assert orjson.loads(text.split("\n")[1][REQUEST_PAYLOAD_AT:])["service_name"] == "line\nbreak \U0001f600 \u2028"
+    assert orjson.loads(request_of_line(text.split("\n")[1]))["service_name"] == "line\nbreak \U0001f600 \u2028"
+
+
+def test_a_line_has_the_headers_of_its_request() -> None:
+    numbers = {
+        "gen_ai.usage.input_tokens": 0,
+        "slacktide.perplexity": math.inf,
+        "gen_ai.usage.output_tokens": 2**62 + 1,
+    }
+    span = request_span(1, END_MS, **numbers)
+    values = [message([span, *SPANS], 'a "quoted"\n\U0001f600 name'), json_message(SPANS)]
+    lines = [line for text in ingest_lines(values, [END_MS] * 2) for line in text.split("\n") if line[0] == "R"]
+    assert len(lines) > 2
+    for line in lines:
+        length = int(line[REQUEST_LENGTH_AT:REQUEST_LABELS_AT])
+        numbers_header = bytes.fromhex(line[REQUEST_NUMBERS_AT:REQUEST_LENGTH_AT])
+        labels_header = line[REQUEST_LABELS_AT : REQUEST_LABELS_AT + length].encode()
+        headers = dict(request_headers(orjson.loads(request_of_line(line))))
+        assert (numbers_header, labels_header) == (headers["numbers_v1"], headers["labels_v1"])
 
 
 def test_each_message_is_judged_by_itself_and_keeps_its_place() -> None:

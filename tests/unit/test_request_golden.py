@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from udfs.telemetry.batch import REQUEST_PAYLOAD_AT, ingest_lines
+from udfs.telemetry.batch import ingest_lines, request_of_line
 from udfs.telemetry.otlp import decode_spans
 from udfs.telemetry.trace_join import Entry, release
 
@@ -23,7 +23,7 @@ def requests_of(message: bytes) -> list[dict[str, object]]:
     """The requests of one message, as topic `requests` carries them once what waits has waited."""
     lines = ingest_lines([message], [-1])[0].split("\n")
     assert {line[0] for line in lines} <= {"B", "R", "W", "C"}
-    at_once = [orjson.loads(line[REQUEST_PAYLOAD_AT:]) for line in lines if line[0] == "R"]
+    at_once = [orjson.loads(request_of_line(line)) for line in lines if line[0] == "R"]
     joined = release([Entry(0, line) for line in lines if line[0] in "WC"], None).requests
     return at_once + [orjson.loads(request.json) for request in joined]
 

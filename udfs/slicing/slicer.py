@@ -1,13 +1,16 @@
 """A batch of records of topic `requests` -> packets for the slices of every monitor, dead letters, and counts.
 
-What the engine knows of a record it takes from the bytes: its event time, by a pattern, for the watermark. Here the
-record is parsed, and one whose own event time is another is refused, so both always speak of the same instant.
+What the engine knows of a record is its event time, from a header or by a pattern from its bytes, for the watermark.
+Here the record is read, by the headers that ingest writes where they have all that is wanted, else by its JSON, and one
+whose own event time is another is refused, so both always speak of the same instant.
 
-Cost: about 4 microseconds a record of 1 kB with 4 fields watched, most of it parsing. Memory: O(batch).
+Cost: about 0.8 microseconds a record read by its headers with 4 fields watched; 2 where 1 kB of JSON is parsed. Memory:
+O(batch).
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,10 +18,12 @@ import orjson
 from numpy.typing import NDArray
 
 from schemas.dead_letters import WHOLE_MESSAGE, Reason, dead_letter_record
-from udfs.judging.window_judge import Input, Values
+from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.slicing.body import Body, decoder
-from udfs.slicing.fields import Bodies, column, field_of, raw_values, text
+from udfs.slicing.fields import field_of
+from udfs.slicing.from_headers import FromHeaders, in_headers
 from udfs.slicing.packets import pack
+from udfs.slicing.requests_taken import FromBodies, FromBoth, RequestsTaken
 from udfs.slicing.series_cap import SeriesCap, other_series
 
 NO_TIME_MS = -1
@@ -55,6 +60,10 @@ class Batch:
     another time where what it found is skewed. `closed_ms` is the instant by which slices have closed: the newest event
     time of the record's partition so far, the record with it, less the watermark's bound; or the job's watermark, which
     can be ahead of it only after the partition was idle; `NO_TIME_MS` where nothing has closed yet.
+
+    `numbers` and `labels` are the headers of schemas.request_headers, None where a record has none; both empty where
+    the plans want what headers don't have. A value may be None where the record has both and is sure to be usable by
+    them: not late, its time in order.
     """
 
     values: Sequence[bytes | None]
@@ -63,6 +72,8 @@ class Batch:
     timestamps_ms: Instants
     seen_ms: Instants
     closed_ms: Instants
+    numbers: Sequence[bytes | None] = ()
+    labels: Sequence[bytes | None] = ()
 
 
 @dataclass(frozen=True)
@@ -107,13 +118,20 @@ class RequestSlicer:
         wanted = {field_of(given.field) for plan in self.plans for given in plan.inputs}
         return tuple(sorted(wanted.union(*(plan.group_by for plan in self.plans))))
 
+    @property
+    def reads_headers(self) -> bool:
+        """Whether the headers of a request have all that the plans want."""
+        labels = {Input(label, InputKind.TEXT) for plan in self.plans for label in plan.group_by}
+        return all(map(in_headers, labels.union(*(plan.inputs for plan in self.plans))))
+
     def take(self, batch: Batch) -> Taken:
         """Return what came of `batch`: each record is in one packet of each monitor, or late for it, or dead.
 
         Depends on the batch; on earlier ones too where a monitor has more series than it may. Never raises.
         """
         taken = Taken(packets=[[] for _ in self.plans], late=[0] * len(self.plans))
-        bodies, rows = self._usable(batch, taken)
+        requests = self._usable(batch, taken)
+        rows = requests.rows
         taken.n_dead = len(taken.letters)
         event_ms = batch.seen_ms[rows]
         late_for: dict[int, list[str]] = {}
@@ -126,8 +144,8 @@ class RequestSlicer:
             taken.late[number] = int(late.sum())
             for given in plan.inputs:
                 if given not in columns:
-                    columns[given] = column(bodies, given)
-            groups = self._groups(number, bodies, batch.offsets[rows], event_ms, np.flatnonzero(~late))
+                    columns[given] = requests.column(given)
+            groups = self._groups(number, requests, batch.offsets[rows], event_ms, np.flatnonzero(~late))
             for series, members in groups:
                 data = pack(plan.inputs, [_chosen(columns[given], members) for given in plan.inputs])
                 taken.packets[number].append(Packet(int(rows[members[-1]]), series, len(members), data))
@@ -137,13 +155,18 @@ class RequestSlicer:
         return taken
 
     def _groups(
-        self, number: int, bodies: Bodies, offsets: NDArray[np.int64], event_ms: Instants, members: NDArray[np.int64]
+        self,
+        number: int,
+        requests: RequestsTaken,
+        offsets: NDArray[np.int64],
+        event_ms: Instants,
+        members: NDArray[np.int64],
     ) -> Iterable[tuple[str, NDArray[np.int64]]]:
         """Yield (series, positions in order) for each series, slice and shard among `members`."""
         if not members.size:
             return
         plan = self.plans[number]
-        names, codes = _series(plan, bodies)
+        names, codes = _series(plan, requests)
         if plan.group_by:
             admitted = self._caps[number].admit(names, int(event_ms[members].max()))
             if admitted != names:
@@ -157,34 +180,54 @@ class RequestSlicer:
         for part in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
             yield names[codes[members[part[0]]]], members[part]
 
-    def _usable(self, batch: Batch, taken: Taken) -> tuple[Bodies, NDArray[np.int64]]:
-        """Return the bodies that can be used and their rows; the others become dead letters."""
-        bodies: list[Body] = []
-        rows: list[int] = []
-        decode = decoder(self.names).decode
+    def _usable(self, batch: Batch, taken: Taken) -> RequestsTaken:
+        """Return the requests that can be used; the others become dead letters."""
         in_time = (batch.seen_ms > 0) & (batch.seen_ms <= batch.timestamps_ms + self.max_skew_ms)
-        expected_ms = np.where(in_time, batch.seen_ms, NO_TIME_MS).tolist()
-        for row, (value, seen_ms) in enumerate(zip(batch.values, expected_ms, strict=True)):
+        expected_ms = np.where(in_time, batch.seen_ms, NO_TIME_MS)
+        if not len(batch.numbers):
+            return self._by_bodies(batch, taken, expected_ms, range(len(batch.values)))
+        by_headers = FromHeaders(batch.numbers, batch.labels)
+        expected_of_rows = expected_ms[by_headers.rows]
+        agree = (by_headers.event_time_ms() == expected_of_rows) & (expected_of_rows > 0)
+        if not agree.all():
+            by_headers.keep(np.flatnonzero(agree))
+        if by_headers.rows.size == len(batch.values):
+            return by_headers
+        others = np.setdiff1d(np.arange(len(batch.values)), by_headers.rows, assume_unique=True)
+        return FromBoth([by_headers, self._by_bodies(batch, taken, expected_ms, others.tolist())])
+
+    def _by_bodies(self, batch: Batch, taken: Taken, expected_ms: Instants, rows: Iterable[int]) -> FromBodies:
+        bodies: list[Body] = []
+        usable: list[int] = []
+        decode = decoder(self.names).decode
+        expected = expected_ms.tolist()
+        for row in rows:
             try:
-                body = decode(value or b"")
-                if seen_ms == body.event_time_ms and seen_ms > 0:
+                body = decode(batch.values[row] or b"")
+                if expected[row] == body.event_time_ms and expected[row] > 0:
                     bodies.append(body)
-                    rows.append(row)
+                    usable.append(row)
                     continue
             except (msgspec.DecodeError, RecursionError):
                 pass
             taken.letters[row] = self._refused(batch, row)
-        return bodies, np.array(rows, dtype=np.int64)
+        return FromBodies(bodies, np.array(usable, dtype=np.int64))
 
     def _refused(self, batch: Batch, row: int) -> bytes:
         """Return the dead letter of a record that can't be used."""
         value = batch.values[row]
+        if value is None and len(batch.numbers) and batch.numbers[row] is not None:
+            return self._letter(batch, row, Reason.BAD_VALUE, "its headers can't be read, or tell another event time")
         if not value:
             return self._letter(batch, row, Reason.NO_VALUE, "the record has no value")
         try:
             body = orjson.loads(value)
         except orjson.JSONDecodeError:
             return self._letter(batch, row, Reason.MALFORMED_JSON, "it is not JSON")
+        return self._refused_body(batch, row, body)
+
+    def _refused_body(self, batch: Batch, row: int, body: Any) -> bytes:
+        """Return the dead letter of a record whose JSON can't be used."""
         if not isinstance(body, dict):
             return self._letter(batch, row, Reason.MALFORMED_JSON, "it is no JSON object")
         event_ms = body.get("event_time_ms")
@@ -212,24 +255,15 @@ class RequestSlicer:
         )
 
 
-def _series(plan: SlicePlan, bodies: Bodies) -> tuple[list[str], NDArray[np.int64]]:
+def _series(plan: SlicePlan, requests: RequestsTaken) -> tuple[list[str], NDArray[np.int64]]:
     """Return the names of the series there are, and for each request which is its own.
 
     A series without a label is one of its own: the empty label.
     """
     if not plan.group_by:
-        return ["[]"], np.zeros(len(bodies), dtype=np.int64)
-    found: dict[tuple[str, ...], int] = {}
-    rows = zip(*(_labels(bodies, label) for label in plan.group_by), strict=True)
-    codes = [found.setdefault(row, len(found)) for row in rows]
-    return [orjson.dumps(row).decode() for row in found], np.array(codes, dtype=np.int64)
-
-
-def _labels(bodies: Bodies, label: str) -> list[str]:
-    values = raw_values(bodies, label)
-    if set(map(type, values)) == {str}:
-        return values
-    return [text(value) or "" for value in values]
+        return ["[]"], np.zeros(requests.rows.size, dtype=np.int64)
+    labels, codes = requests.label_rows(plan.group_by)
+    return [orjson.dumps(row).decode() for row in labels], codes
 
 
 def _chosen(values: Values, members: NDArray[np.int64]) -> Values:

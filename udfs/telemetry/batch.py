@@ -3,7 +3,8 @@
 The lines have a fixed-width head, so that the JVM cuts them with SUBSTRING and parses nothing:
 
     B{"spans":n,"child":c,"dead":d}                            one a message, first
-    R + trace id (32) + span id (16) + event time in ms (15 digits) + span index (8 digits) + the request's JSON
+    R + trace id (32) + span id (16) + event time in ms (15 digits) + span index (8 digits)
+      + the headers (header_lines.py): numbers in hex, length of the labels (6 digits), labels; + the request's JSON
     W..., C...                                                 a span that waits for others: waiting_line.py
     T{"texts":n,"cut":c,...}                                   at most one a call: udfs.privacy.ledger
     D{"reason":...,"detail":...,"index":...,"event_time_ms":...,"payload_base64":...}
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 from schemas.dead_letters import WHOLE_MESSAGE, DeadLetter, Reason
 from udfs.telemetry import otlp_json, otlp_proto
 from udfs.telemetry.dead_lines import dead_line
+from udfs.telemetry.header_lines import NUMBERS_LENGTH, label_texts, number_texts
 from udfs.telemetry.masking import TextMasking
 from udfs.telemetry.otlp import ENCODINGS, decode_for_join, decode_spans
 from udfs.telemetry.otlp_json_shapes import UTF8_BOM
@@ -35,7 +37,9 @@ REQUEST_TRACE_AT = 1
 REQUEST_SPAN_AT = 33
 REQUEST_TIME_AT = 49
 REQUEST_INDEX_AT = 64
-REQUEST_PAYLOAD_AT = 72
+REQUEST_NUMBERS_AT = 72
+REQUEST_LENGTH_AT = REQUEST_NUMBERS_AT + NUMBERS_LENGTH
+REQUEST_LABELS_AT = REQUEST_LENGTH_AT + 6
 
 AUTO = "auto"
 MAX_SKEW_MS = 300_000  # as OpenTelemetry backends commonly allow; design.md, "The books balance"
@@ -103,6 +107,15 @@ def ingest_lines(
     if masking is not None and masking.ledger.texts and lines:
         lines[0].ledger = "T" + masking.take_ledger().to_json()
     return [line.text() for line in lines]
+
+
+def request_of_line(line: str) -> str:
+    """Return the request's JSON in an `R` line.
+
+    >>> request_of_line("R" + "0" * (REQUEST_LENGTH_AT - 1) + "000002" + "[]" + '{"trace_id":"..."}')
+    '{"trace_id":"..."}'
+    """
+    return line[REQUEST_LABELS_AT + int(line[REQUEST_LENGTH_AT:REQUEST_LABELS_AT]) :]
 
 
 def encoding_of(message: bytes) -> str:
@@ -202,10 +215,12 @@ def _put(spans: pa.Table, kind: str, lines: list[_Lines]) -> None:
         spans.column("trace_id").combine_chunks(),
         spans.column("span_id").combine_chunks(),
         padded(spans.column("event_time_ms"), REQUEST_INDEX_AT - REQUEST_TIME_AT),
-        padded(spans.column("span_index"), REQUEST_PAYLOAD_AT - REQUEST_INDEX_AT),
+        padded(spans.column("span_index"), REQUEST_NUMBERS_AT - REQUEST_INDEX_AT),
     )
     if kind == "requests":
-        texts = pc.binary_join_element_wise("R", *head, request_json(spans), "")
+        labels = label_texts(spans)
+        length = padded(pc.utf8_length(labels), REQUEST_LABELS_AT - REQUEST_LENGTH_AT)
+        texts = pc.binary_join_element_wise("R", *head, number_texts(spans), length, labels, request_json(spans), "")
     else:
         texts = waiting_lines(spans, head)
     ends = np.cumsum(np.bincount(spans.column("message_index").to_numpy(), minlength=len(lines)))

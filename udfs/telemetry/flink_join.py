@@ -6,17 +6,21 @@ waits for the answer; the few buckets stay in the cache (`python.state.cache-siz
 
 from collections.abc import Iterator
 
+import orjson
 from pyflink.common import Row, Types
 from pyflink.datastream import KeyedProcessFunction, RuntimeContext, TimeDomain
 from pyflink.datastream.state import ListState, ListStateDescriptor, ValueState, ValueStateDescriptor
 
 from schemas.books import IngestKind
+from schemas.request_headers import request_headers
 from udfs.telemetry.trace_join import Entry, encode_entry
 from udfs.telemetry.waiting_bucket import BucketReleased, bucket_of, release_due
 from udfs.telemetry.wall_clock import Cutoff, Look, cutoff, next_look
 
+_BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 JOINED_TYPE = Types.ROW_NAMED(
-    ["kind", "trace_id", "request", "n"], [Types.STRING(), Types.STRING(), Types.STRING(), Types.LONG()]
+    ["kind", "trace_id", "request", "n", "headers"],
+    [Types.STRING(), Types.STRING(), Types.STRING(), Types.LONG(), Types.MAP(Types.STRING(), _BYTES)],
 )
 # Part of the savepoint: never change them. The buckets with both states fit into PyFlink's cache of 1,000 by default.
 SPANS_STATE, LOOKS_STATE = "waiting_spans_of_bucket", "looks_at_the_watermark"
@@ -120,6 +124,7 @@ class JoinTraces(KeyedProcessFunction):
         if not released.waiting:
             self._forget_looks(bucket)
         for request in released.requests:
-            yield Row(str(IngestKind.REQUESTS), request.trace_id, request.json.decode(), 1)
+            headers = dict(request_headers(orjson.loads(request.json)))
+            yield Row(str(IngestKind.REQUESTS), request.trace_id, request.json.decode(), 1, headers)
         if released.children:
-            yield Row(str(IngestKind.CHILD), None, None, released.children)
+            yield Row(str(IngestKind.CHILD), None, None, released.children, None)

@@ -36,7 +36,7 @@ def request_json(table: pa.Table) -> pa.StringArray:
         values = _whole(table.column(field.name))
         if values.null_count == len(values):
             continue
-        name, texts = f'{comma}"{field.name}":', _ENCODERS[field.type](values)
+        name, texts = f'{comma}"{field.name}":', ENCODERS[field.type](values)
         # A part that is null is left out, so a name may stand alone only where every row has the value.
         parts += [pc.binary_join_element_wise(name, texts, "")] if values.null_count else [name, texts]
         comma = ","
@@ -92,7 +92,7 @@ def _arrays(values: pa.ListArray) -> pa.StringArray:
     return pc.if_else(values.is_valid(), arrays, pa.scalar(None, pa.string()))
 
 
-_ENCODERS = {
+ENCODERS = {
     FieldType.STRING: _strings,
     FieldType.INT64: _integers,
     FieldType.FLOAT64: _doubles,

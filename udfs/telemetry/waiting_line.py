@@ -60,13 +60,14 @@ def waiting_lines(spans: pa.Table, head: Iterable[pa.StringArray]) -> pa.StringA
     )
 
 
-def padded(numbers: pa.ChunkedArray, width: int) -> pa.StringArray:
+def padded(numbers: pa.ChunkedArray | pa.Array, width: int) -> pa.StringArray:
     """Return numbers, none of them negative, as decimal texts of `width` digits.
 
     >>> padded(pa.chunked_array([[7]]), 3)[0].as_py()
     '007'
     """
-    return pc.utf8_lpad(numbers.combine_chunks().cast(pa.string()), width, "0")
+    whole = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
+    return pc.utf8_lpad(whole.cast(pa.string()), width, "0")
 
 
 def read_waiting_line(line: str) -> WaitingSpan:

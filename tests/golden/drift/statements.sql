@@ -75,8 +75,7 @@ FROM requests;
 CREATE TEMPORARY VIEW taking AS
 SELECT `offset`, event_time,
   take_requests(request, `partition`, `offset`, CAST(`timestamp` AS TIMESTAMP(3)), CAST(event_time AS TIMESTAMP(3)),
-    CAST(GREATEST(newest_time - INTERVAL '0 00:00:02.500' DAY TO SECOND(3), COALESCE(CURRENT_WATERMARK(event_time), TO_TIMESTAMP_LTZ(0, 3)))
-      AS TIMESTAMP(3))) AS found
+    CAST(GREATEST(newest_time - INTERVAL '0 00:00:02.500' DAY TO SECOND(3), COALESCE(CURRENT_WATERMARK(event_time), TO_TIMESTAMP_LTZ(0, 3))) AS TIMESTAMP(3))) AS found
 FROM placed
 WHERE newest_time >= TO_TIMESTAMP_LTZ(-86400000, 3);
 

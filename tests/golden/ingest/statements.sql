@@ -118,14 +118,16 @@ UNION ALL
 SELECT proctime, kind, n FROM joined;
 
 INSERT INTO requests
-SELECT trace_id, request, MAP['event_time_ms', CAST(event_time_ms AS BYTES)]
+SELECT SUBSTRING(line, 2, 32), SUBSTRING(line, 447 + labels_length),
+  MAP['event_time_ms', CAST(CAST(CAST(SUBSTRING(line, 50, 15) AS BIGINT) AS STRING) AS BYTES),
+    'numbers_v1', UNHEX(SUBSTRING(line, 73, 368)),
+    'labels_v1', CAST(SUBSTRING(line, 447, labels_length) AS BYTES)]
 FROM (
-  SELECT SUBSTRING(line, 2, 32) AS trace_id, SUBSTRING(line, 73) AS request,
-    SUBSTRING(line, 50, 15) AS event_time_ms
+  SELECT line, CAST(SUBSTRING(line, 441, 6) AS INT) AS labels_length
   FROM numbered WHERE line_kind = 'R' AND copy_number = 1
-  UNION ALL
-  SELECT trace_id, request, JSON_VALUE(request, '$.event_time_ms') FROM joined WHERE kind = 'requests'
-);
+)
+UNION ALL
+SELECT trace_id, request, headers FROM joined WHERE kind = 'requests';
 
 INSERT INTO dead_letters
 SELECT topic, dead_letter(line, topic, `partition`, `offset`, timestamp_ms)
