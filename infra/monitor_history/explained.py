@@ -1,21 +1,26 @@
 """What a monitor will compute, what it keeps, and how often it alarms by chance: told before anything runs."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jobs.monitors import Monitor
+from udfs.budget.pairs import PairBudget
 from udfs.budget.threshold import ThresholdCurve, source_for, threshold_curve
 from udfs.judging.reference_categories import ReferenceCategories
 from udfs.judging.reference_divergence import ReferenceDivergence
 from udfs.judging.reference_ks import ReferenceKs
-from udfs.judging.window_judge import InputKind, Values, WindowJudge
+from udfs.judging.slice_machine import CountWindows, EarlierHour, SliceMachine
+from udfs.judging.two_streams import TwoStreams
+from udfs.judging.window_judge import Input, InputKind, Values, WindowJudge
 from udfs.judging.with_findings import WithFindings
+from udfs.sketches.log import LogSketch
 from udfs.slicing.packets import pack
 from udfs.statistics.ks import ks_p_value
 
 DAY_MS = 86_400_000
+BYTES_OF_A_VALUE = 8
 DECADE_DAYS = 3652.5
 RARE_ENOUGH = 1e-3  # the onset rate that the shipped curve is asked for; its levels hold the others
 
@@ -47,10 +52,28 @@ def explained(monitor: Monitor, samples: int) -> MonitorExplained:
     judges = tuple(_judge_explained(monitor, judge, n, overlap, samples) for judge in monitor.judges)
     columns = [_made_up(judge, given.kind, n) for judge in monitor.judges for given in judge.inputs]
     inputs = [given for judge in monitor.judges for given in judge.inputs]
-    seen: dict[object, Values] = dict(zip(inputs, columns, strict=True))
-    packet = pack(monitor.inputs, [seen[given] for given in monitor.inputs])
-    closed = sum(judge.slice_bytes for judge in judges) * overlap
-    return MonitorExplained(monitor, judges, len(packet), closed)
+    seen: dict[Input, Values] = dict(zip(inputs, columns, strict=True))
+    remembered = [given for machine in monitor.machines for given in machine.inputs]
+    seen |= {given: _of_kind(given.kind, n) for given in remembered if given not in seen}
+    packet = pack(tuple(seen), list(seen.values()))
+    machines = tuple(_machine_explained(monitor, machine, samples) for machine in monitor.machines)
+    closed = sum(judge.slice_bytes for judge in judges) * overlap + sum(machine.slice_bytes for machine in machines)
+    return MonitorExplained(monitor, judges + machines, len(packet), closed)
+
+
+def _machine_explained(monitor: Monitor, machine: SliceMachine, samples: int) -> JudgeExplained:
+    """What remembers slices; its bytes are those of all that it keeps."""
+    if isinstance(machine, CountWindows):
+        by_count = replace(monitor, slide_ms=0)
+        told = _judge_explained(by_count, machine.judge, machine.count, 1, machine.count)
+        return replace(told, slice_bytes=BYTES_OF_A_VALUE * machine.count)
+    assert isinstance(machine, EarlierHour)  # there are no others
+    hour, field = machine.compare, machine.compare.field
+    sketch = LogSketch.from_values(np.arange(1.0, samples + 1), hour.relative_accuracy).to_bytes()
+    alarms = f"alpha {hour.policy.alpha:g} an hour, D >= {hour.policy.min_effect:g}"
+    if hour.budget is not None:
+        alarms = _of_pair(monitor, hour.budget, samples, hour.policy.min_effect)
+    return JudgeExplained((hour.feature,), field, len(sketch) * hour.lag_hours, alarms)
 
 
 def _judge_explained(monitor: Monitor, judge: WindowJudge, n: int, overlap: int, samples: int) -> JudgeExplained:
@@ -66,13 +89,17 @@ def _judge_explained(monitor: Monitor, judge: WindowJudge, n: int, overlap: int,
 
 def _made_up(judge: WindowJudge, kind: InputKind, n: int) -> Values:
     """Values as the judge's own reference has them, where it has one: so that the sketch is as large as in earnest."""
-    if kind is InputKind.TEXT:
-        return ["a"] * n
-    if kind is InputKind.VECTOR:
-        return [np.ones(8)] * n
+    if kind is not InputKind.NUMBER:
+        return _of_kind(kind, n)
     main = judge.main if isinstance(judge, WithFindings) else judge
     points = main.reference.points if isinstance(main, ReferenceKs) else None
-    return np.arange(1.0, n + 1) if points is None else np.random.default_rng(0).choice(points, n)
+    return _of_kind(kind, n) if points is None else np.random.default_rng(0).choice(points, n)
+
+
+def _of_kind(kind: InputKind, n: int) -> Values:
+    if kind is InputKind.TEXT:
+        return ["a"] * n
+    return np.arange(1.0, n + 1) if kind is InputKind.NUMBER else [np.ones(8)] * n
 
 
 def _false_alarms(monitor: Monitor, judge: WindowJudge, overlap: int, samples: int) -> str:
@@ -87,6 +114,8 @@ def _false_alarms(monitor: Monitor, judge: WindowJudge, overlap: int, samples: i
         )
         told = f"{_often(found.onset_rate, monitor)} promised: {limit}"
         return f"{told if found.kept else f'{told}; NOT KEPT: {found.reason}'}{beside}"
+    if isinstance(main, TwoStreams) and main.budget is not None:
+        return _of_pair(monitor, main.budget, max(1, samples // 2), main.policy.min_effect)
     if not isinstance(main, ReferenceKs):
         return f"by its limit, not by chance{beside}"
     if main.budget is not None:
@@ -101,12 +130,19 @@ def _false_alarms(monitor: Monitor, judge: WindowJudge, overlap: int, samples: i
     return f"{_often(rate, monitor)} if requests are independent: alpha {main.alpha:g}, D > {level:.3f}"
 
 
+def _of_pair(monitor: Monitor, budget: PairBudget, n: int, min_effect: float) -> str:
+    """What is promised of each pair of windows of n values."""
+    found = budget.at(n, n)
+    told = f"{_often(found.onset_rate, monitor)} promised: D > {max(found.level, min_effect):.3f}"
+    return told if found.kept else f"{told}; NOT KEPT: {found.reason}"
+
+
 def _beside_the_budget(monitor: Monitor, judge: WindowJudge) -> str:
     """What the monitor's budget doesn't govern, said plainly: nothing where it has none."""
     if monitor.budget is None:
         return ""
     main = judge.main if isinstance(judge, WithFindings) else judge
-    if not isinstance(main, ReferenceKs | ReferenceCategories | ReferenceDivergence):
+    if not isinstance(main, ReferenceKs | ReferenceCategories | ReferenceDivergence | TwoStreams):
         return "; NOT under the false-alarm budget"
     has_findings = isinstance(judge, WithFindings)
     return "; its findings keep their own limits, NOT under the false-alarm budget" if has_findings else ""
@@ -139,7 +175,9 @@ def _critical(main: ReferenceKs, samples: int) -> float:
 
 
 def _often(rate: float, monitor: Monitor) -> str:
-    """An onset rate a window in words."""
+    """An onset rate a window in words; windows by count come in no fixed time."""
+    if not monitor.slide_ms:
+        return f"one in {1 / rate:,.0f} windows" if rate > 0 else "none"
     days = monitor.slide_ms / rate / DAY_MS if rate > 0 else DECADE_DAYS
     if days >= DECADE_DAYS:
         return "less than one in 10 years"

@@ -89,7 +89,7 @@ def test_categories_and_distances_of_a_monitor_are_under_its_budget(tmp_path: Pa
     (loaded,) = load(tmp_path, features=["finish_reason"], tests=tests, autocorrelation=0)
     found = [verdicts(judge, bodies(200)) for judge in loaded.judges]
     category, psi, js = (body for of_judge in found for body in of_judge.values())
-    assert loaded.budget is not None and loaded.budget.shares == 3
+    assert loaded.budget_shares == 3
     assert 0 < category["alpha"] < 0.01
     assert 0 < psi["threshold"] < 1
     assert js["threshold"] == 0.9  # the least that it may be
@@ -100,8 +100,8 @@ def test_categories_and_distances_of_a_monitor_are_under_its_budget(tmp_path: Pa
 
 def test_the_budget_holds_over_a_monitor_and_its_slices(tmp_path: Path) -> None:
     whole, of_slice = load(tmp_path, features=["finish_reason"], slices=["tenant"], expected_slice_values=4)
-    assert whole.budget is not None and whole.budget.shares == 1 * 1 * 2
-    assert of_slice.budget is not None and of_slice.budget.shares == 1 * 4 * 2
+    assert whole.budget_shares == 1 * 1 * 2
+    assert of_slice.budget_shares == 1 * 4 * 2
     assert of_slice.max_series == 4  # what comes beyond is pooled, so no more tests than the budget was divided among
 
 

@@ -28,7 +28,7 @@ from udfs.budget.onset_curve import OnsetCurve
 from udfs.budget.onset_levels import OnsetLevels
 from udfs.budget.simulation import ALGORITHM_VERSION, SimulationPolicy, levels_of
 from udfs.budget.sources import Autoregressive
-from udfs.budget.threshold import DEFAULT_PROMISE, PromisePolicy, check_rate
+from udfs.budget.threshold import DEFAULT_PROMISE, PromisePolicy, check_rate, rounded_up
 from udfs.budget.window_statistics import slice_sizes
 from udfs.references.bins import Floats, ReferenceBins
 
@@ -218,7 +218,7 @@ def binned_budget(
     check_rate(rate, overlap, promise)
     cache = cache or AnswerCache(None)
     ns = tuple(sorted({max(overlap, round(n * factor)) for factor in promise.n_factors}))
-    asked = [BinnedQuestion(test, bins, at, overlap, _rounded_up(coefficient or 0.0)) for at in ns]
+    asked = [BinnedQuestion(test, bins, at, overlap, rounded_up(coefficient or 0.0)) for at in ns]
     answered = [cache.answer(question) for question in asked]
     origin = "simulated" if any(how == "simulated" for _, how in answered) else "cached"
     return BinnedBudget(
@@ -233,7 +233,3 @@ def binned_budget(
         origin,
         promise,
     )
-
-
-def _rounded_up(coefficient: float) -> float:
-    return min(0.95, math.ceil(coefficient * 20 - 1e-9) / 20) if coefficient <= 0.95 else min(coefficient, 0.995)

@@ -218,9 +218,18 @@ def source_for(points: ArrayLike, coefficient: float, *, largest_tie: float = 0.
     shares = atoms.ends - atoms.starts
     if not shares.size or shares.max() <= largest_tie:
         atoms = CONTINUOUS
+    rounded = rounded_up(coefficient)
+    return Autoregressive(rounded, atoms) if rounded > 0 else Independent(atoms)
+
+
+def rounded_up(coefficient: float) -> float:
+    """Return an AR(1)'s coefficient up to the next 0.05, above 0.95 to the next 0.005: nearly equal ones share answers.
+
+    >>> rounded_up(0.58), rounded_up(0.951), rounded_up(0.0)
+    (0.6, 0.955, 0.0)
+    """
     grid = 0.05 if coefficient <= 0.95 else 0.005
-    rounded = round(math.ceil(coefficient / grid - 1e-9) * grid, 3)
-    return Autoregressive(min(rounded, 0.995), atoms) if rounded > 0 else Independent(atoms)
+    return min(round(math.ceil(coefficient / grid - 1e-9) * grid, 3), 0.995)
 
 
 def threshold_curve(

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schemas.verdicts import Verdict
-from udfs.judging.frame import Frame, Policy
-from udfs.judging.stream_pair import DEFAULT_PAIR_POLICY, PairPolicy, compare_streams
+from udfs.budget.pairs import PairBudget
+from udfs.judging.frame import Frame
+from udfs.judging.stream_pair import DEFAULT_PAIR_POLICY, PairPolicy, PairPromise, compare_streams
 from udfs.parts import join_parts, split_parts
 from udfs.sketches.log import LogSketch
 from udfs.statistics.judgement import published_score
@@ -24,7 +25,7 @@ _TAG, _VERSION = b"LAG", 1
 class SameHour:
     """Compares each hour of `field` with the hour `lag_hours` before. Verdicts speak of `ks_same_hour(FIELD|LAGh)`.
 
-    `frame` must have windows of one hour. Statistic and interval are as in `udfs.judging.two_streams`.
+    `frame` must have windows of one hour. Statistic, interval and `budget` are as in `udfs.judging.two_streams`.
     """
 
     frame: Frame
@@ -32,23 +33,31 @@ class SameHour:
     policy: PairPolicy = DEFAULT_PAIR_POLICY
     lag_hours: int = WEEK_HOURS
     relative_accuracy: float = 0.01
+    budget: PairBudget | None = None
 
     def __post_init__(self) -> None:
         if self.lag_hours < 1 or self.frame.window_ms != HOUR_MS:
             raise ValueError("lag_hours must be at least 1, and the frame's window one hour")
 
+    @property
+    def feature(self) -> str:
+        """What the verdicts speak of."""
+        return f"ks_same_hour({self.field}|{self.lag_hours}h)"
+
     def compare(self, labels: Sequence[str], hour_end_ms: int, earlier: LogSketch, now: LogSketch) -> Verdict:
         """Return the verdict on the hour that ends at `hour_end_ms` (epoch milliseconds, exclusive). O(bins)."""
-        compared = compare_streams(earlier, now, self.policy)
+        promise = None if self.budget is None else PairPromise(self.budget, labels)
+        compared = compare_streams(earlier, now, self.policy, promise)
+        alpha = self.policy.alpha if promise is None else compared.policy.alpha or 0.0
         lag_ms = self.lag_hours * HOUR_MS
-        return self.frame.about(f"ks_same_hour({self.field}|{self.lag_hours}h)").verdict(
+        return self.frame.about(self.feature).verdict(
             labels,
             hour_end_ms,
             compared.result,
             test=TEST,
             drifted=compared.drifted,
-            published_score=published_score(compared.result, alpha=self.policy.alpha),
-            policy=Policy(alpha=self.policy.alpha, min_effect=self.policy.min_effect),
+            published_score=published_score(compared.result, alpha=alpha),
+            policy=compared.policy,
             evidence=compared.evidence | {"reference_window_end_ms": hour_end_ms - lag_ms},
         )
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from schemas.verdicts import Verdict
-from udfs.judging.frame import Frame, Policy
-from udfs.judging.stream_pair import DEFAULT_PAIR_POLICY, PairPolicy, compare_streams
+from udfs.budget.pairs import PairBudget
+from udfs.judging.frame import Frame
+from udfs.judging.stream_pair import DEFAULT_PAIR_POLICY, PairPolicy, PairPromise, compare_streams
 from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.sketches.log import LogSketch
 from udfs.sketches.split_log import SplitBounds, SplitLog
@@ -13,6 +14,7 @@ from udfs.statistics.judgement import published_score
 
 TEST = "ks_two_streams"
 OTHER = "*"
+POOLED = "it pools the labels beyond expected_labels, among which the budget was divided"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class TwoStreams:
     without a label take no part. No verdict where only one label, or no baseline, has any request.
 
     The reference side of a verdict is the baseline's window. `statistic` is the lower end of the interval that holds
-    the exact D, `evidence.ks_interval`; where only its upper end says drift the status is `inconclusive`.
+    the exact D, `evidence.ks_interval`; where only its upper end says drift the status is `inconclusive`. Where there
+    is a false-alarm `budget` (spec D2), alpha is the one that keeps it for windows of these sizes.
     """
 
     frame: Frame
@@ -35,6 +38,7 @@ class TwoStreams:
     baseline: str | None = None
     max_labels: int = 16
     relative_accuracy: float = 0.01
+    budget: PairBudget | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -77,14 +81,17 @@ class TwoStreams:
     def _verdict(
         self, labels: Sequence[str], window_end_ms: int, pair: str, reference: LogSketch, window: LogSketch
     ) -> Verdict:
-        compared = compare_streams(reference, window, self.policy)
+        reason = POOLED if pair.startswith(f"{OTHER}|") else ""
+        promise = None if self.budget is None else PairPromise(self.budget, labels, reason)
+        compared = compare_streams(reference, window, self.policy, promise)
+        alpha = self.policy.alpha if promise is None else compared.policy.alpha or 0.0
         return self.frame.about(f"two_stream_ks({self.field}:{pair})").verdict(
             labels,
             window_end_ms,
             compared.result,
             test=TEST,
             drifted=compared.drifted,
-            published_score=published_score(compared.result, alpha=self.policy.alpha),
-            policy=Policy(alpha=self.policy.alpha, min_effect=self.policy.min_effect),
+            published_score=published_score(compared.result, alpha=alpha),
+            policy=compared.policy,
             evidence=compared.evidence,
         )
