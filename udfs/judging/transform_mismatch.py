@@ -12,10 +12,11 @@ or turn the order round (1 - x), are not sought.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from schemas.status import Status
 from schemas.verdicts import Verdict, VerdictKind

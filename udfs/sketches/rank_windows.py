@@ -1,8 +1,7 @@
 """Many windows of rank sketches at once: added up, with the largest gap and the p-value of each, in passes over all.
 
 Guarantee: `merge_windows` gives sketches equal to those of `RankSketch.merge_all`, window by window, and the same D and
-p to the last bit of D and within rounding of p (tests/laws). It takes about half of the time where windows have 1,000
-values.
+p to the last bit (tests/laws). It takes less than half of the time where windows have 1,000 values.
 
 Gaps are compared as whole numbers, R m - S n where R of the window's n values and S of the reference's m lie at or
 below: quick and exact. Only the largest are then computed as shares, as scipy rounds them.
@@ -42,11 +41,12 @@ def merge_windows(windows: Sequence[Sequence[bytes]], reference: RankReference) 
     """
     if len(windows) < FEWEST_TOGETHER:
         return [RankSketch.merge_all(slices, reference) for slices in windows]
-    at_once = max(1, MOST_COUNTS // reference.n_bins)
+    # Where all points are distinct nearly no value lies on one, and then only half of the bins are counted.
+    at_once = max(1, MOST_COUNTS // (reference.n + 1 if reference.is_distinct else reference.n_bins))
     found: list[RankSketch] = []
     for begin in range(0, len(windows), at_once):
         found += _merged(windows[begin : begin + at_once], reference)
-    known = [(sketch, sketch.gap.statistic) for sketch in found if sketch.gap is not None]
+    known = [(sketch, gap.statistic) for sketch in found if (gap := sketch.gap) is not None]
     p_values = asymptotic_p_values([d for _, d in known], reference.n, [sketch.n for sketch, _ in known])
     for (sketch, _), p_value in zip(known, p_values, strict=True):
         sketch.know_p_value(p_value)
@@ -78,20 +78,17 @@ def _largest_gaps(plain: list[BinNumbers], n: Whole, reference: RankReference) -
     numbers = np.concatenate(plain)
     if int(numbers.max()) >= reference.n_bins:
         raise ValueError("not a rank sketch: a bin number is beyond the last bin")
-    is_untied = reference.is_distinct and not (numbers & 1).any()
+    is_untied = reference.is_distinct and not np.bitwise_or.reduce(numbers) & 1
     reached, rows, bins = (_untied if is_untied else _tied)(numbers, n, reference)
     shares = np.abs(reached / n[rows] - reference.ecdf[bins])
-    found: list[Gap] = []
-    begins = np.searchsorted(rows, np.arange(n.size)).tolist()
-    for begin, end in zip(begins, [*begins[1:], rows.size], strict=True):
-        # Equal as fractions they may differ in the last bit, and then the largest counts.
-        at = begin if end == begin + 1 else begin + int(shares[begin:end].argmax())
-        found.append(Gap(float(shares[at]), int(bins[at]), int(reached[at])))
-    return found
+    # Equal as fractions they may differ in the last bit, and then the largest counts; of equal ones the first bin.
+    by_window = np.lexsort((bins, -shares, rows))
+    best = by_window[np.searchsorted(rows[by_window], np.arange(n.size))]
+    return list(map(Gap, shares[best].tolist(), bins[best].tolist(), reached[best].tolist()))
 
 
 Places = tuple[NDArray[Any], Whole, Whole]
-"""Where windows have their largest gaps: how many values lie up to there, the window, the bin; by window and bin."""
+"""Where windows have their largest gaps, in any order: how many values lie up to there, the window, the bin."""
 
 
 def _tied(numbers: BinNumbers, n: Whole, reference: RankReference) -> Places:
@@ -99,9 +96,8 @@ def _tied(numbers: BinNumbers, n: Whole, reference: RankReference) -> Places:
     gaps = reached * kind(reference.n)
     gaps -= reference.reached.astype(kind) * n.astype(kind)[:, None]
     np.abs(gaps, out=gaps)
-    places = np.flatnonzero(gaps == gaps.max(axis=1)[:, None])
-    rows, bins = np.divmod(places, reference.n_bins)
-    return reached.ravel()[places], rows, bins
+    rows, bins = _places_of(gaps, gaps.max(axis=1))
+    return reached[rows, bins], rows, bins
 
 
 def _untied(numbers: BinNumbers, n: Whole, reference: RankReference) -> Places:
@@ -113,17 +109,23 @@ def _untied(numbers: BinNumbers, n: Whole, reference: RankReference) -> Places:
     reached, kind = _reached(numbers >> 1, n, cells, reference)
     gaps = reached * kind(reference.n)
     gaps -= np.arange(cells, dtype=kind) * n.astype(kind)[:, None]
-    before_points = gaps[:, :-1]
-    above, below = gaps.max(axis=1), n - before_points.min(axis=1)
-    largest = np.maximum(above, below)
-    at_up = np.where(above == largest, largest, largest + 1).astype(kind)  # above the largest there is none
-    at_down = np.where(below == largest, n - largest, largest + 1).astype(kind)
-    up_rows, up_cells = np.divmod(np.flatnonzero(gaps == at_up[:, None]), cells)
-    down_rows, down_cells = np.divmod(np.flatnonzero(before_points == at_down[:, None]), cells - 1)
-    rows, in_cells = np.concatenate([up_rows, down_rows]), np.concatenate([up_cells, down_cells])
-    bins = np.concatenate([2 * up_cells, 2 * down_cells + 1])
-    order = np.lexsort((bins, rows))
-    return reached[rows, in_cells][order], rows[order], bins[order]
+    before_points = gaps[:, :-1]  # behind the last point both have reached all
+    highest, lowest = before_points.max(axis=1), before_points.min(axis=1)
+    is_below = n - lowest > highest
+    rows, at = _places_of(before_points, np.where(is_below, lowest, highest))
+    bins = 2 * at + is_below[rows]
+    on_both_sides = np.flatnonzero(n - lowest == highest)
+    if on_both_sides.size:
+        more_rows, more_at = _places_of(before_points[on_both_sides], lowest[on_both_sides])
+        rows, at = np.append(rows, on_both_sides[more_rows]), np.append(at, more_at)
+        bins = np.append(bins, 2 * more_at + 1)
+    return reached[rows, at], rows, bins
+
+
+def _places_of(gaps: NDArray[Any], wanted: NDArray[Any]) -> tuple[Whole, Whole]:
+    """Return rows and columns where a row has its wanted number."""
+    rows, columns = np.divmod(np.flatnonzero(gaps == wanted[:, None]), gaps.shape[1])
+    return rows, columns
 
 
 def _reached(numbers: BinNumbers, n: Whole, n_bins: int, reference: RankReference) -> tuple[NDArray[Any], type[Any]]:

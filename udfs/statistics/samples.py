@@ -1,5 +1,6 @@
 """A sample as every statistic takes it: float64 values, with nulls and NaN counted and left out."""
 
+import math
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
@@ -47,13 +48,13 @@ def sample(values: ArrayLike | pd.Series) -> Sample:
 
 
 def _n_nan_at_the_end(ordered: NDArray[np.float64]) -> int:
-    if not ordered.size or ordered[-1] == ordered[-1]:
+    if not ordered.size or (last := ordered.item(-1)) == last:  # as Python's float: numpy's takes thrice the time
         return 0
     return int(np.count_nonzero(np.isnan(ordered)))
 
 
 def _n_infinite(ordered: NDArray[np.float64]) -> int:
-    if not ordered.size or (ordered[0] != -np.inf and ordered[-1] != np.inf):
+    if not ordered.size or (ordered.item(0) != -math.inf and ordered.item(-1) != math.inf):
         return 0
     return int(np.count_nonzero(np.isinf(ordered)))
 
