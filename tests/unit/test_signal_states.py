@@ -1,4 +1,4 @@
-"""The states of signals and the sketch of embeddings, as version 1 wrote them: they must stay readable."""
+"""The states of signals and the sketch of embeddings, as every version wrote them: they must stay readable."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -67,15 +67,32 @@ STATES: dict[str, tuple[Callable[[], bytes], Any]] = {
     "joint_confidence": (_joint, joint_confidence),
     "feedback": (_feedback, feedback),
 }
+VERSIONS = {"feedback": 2}
+"""Those that this code writes, where it isn't the first."""
 EVERY = pytest.mark.parametrize("name", STATES)
 
 
 @EVERY
-def test_version_1_is_still_written_as_committed_and_read(name: str) -> None:
+def test_the_version_is_still_written_as_committed_and_read(name: str) -> None:
     made, module = STATES[name]
-    committed = (GOLDEN / f"{name}_v1.json").read_bytes()
+    committed = (GOLDEN / f"{name}_v{VERSIONS.get(name, 1)}.json").read_bytes()
     assert made() == committed
     assert module.encode(module.decode(committed)) == committed
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_earlier_versions_are_read_as_the_same_state(name: str) -> None:
+    made, module = STATES[name]
+    for version in range(1, VERSIONS[name]):
+        assert module.decode((GOLDEN / f"{name}_v{version}.json").read_bytes()) == module.decode(made())
+
+
+def test_when_labels_are_due_is_written_as_committed_and_read() -> None:
+    committed = b'{"state":"feedback_due","version":1,"body":{"end_ms":3600000}}'
+    assert feedback.encode_due(feedback.Due(3_600_000)) == committed
+    assert feedback.decode_due(committed) == feedback.Due(3_600_000)
+    with pytest.raises(versioned_state.UnknownStateVersionError, match="version 2"):
+        feedback.decode_due(committed.replace(b'"version":1', b'"version":2'))
 
 
 @EVERY

@@ -18,6 +18,7 @@ from schemas.verdicts import Verdict, VerdictKind
 from tests.signal_verdicts import DAY_MS, EPOCH_MS, HOUR_MS
 from udfs.judging.frame import Frame
 from udfs.signals.feedback import (
+    STATE_VERSION,
     FeedbackPolicy,
     FeedbackScore,
     FeedbackState,
@@ -303,4 +304,4 @@ def test_a_window_is_closed_once() -> None:
 
 def test_a_newer_state_is_refused() -> None:
     with pytest.raises(UnknownStateVersionError):
-        decode(orjson.dumps(orjson.loads(encode(FeedbackState())) | {"version": 2}))
+        decode(orjson.dumps(orjson.loads(encode(FeedbackState())) | {"version": STATE_VERSION + 1}))

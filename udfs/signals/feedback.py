@@ -34,8 +34,11 @@ from udfs.judging.measured import Measured, measured_verdict
 from udfs.signals.versioned_state import Body, decode_state, encode_state
 
 TEST, METHOD = "feedback", "weighted_mean"
-STATE_VERSION = 1
-MIGRATIONS: dict[int, Callable[[Body], Body]] = {}
+DUE = "feedback_due"
+STATE_VERSION, DUE_VERSION = 2, 1
+# From version 2 on a `Due` stands beside the state. The number went up so that code which keeps none refuses the state:
+# it would leave one behind that is no longer true.
+MIGRATIONS: dict[int, Callable[[Body], Body]] = {1: lambda body: body}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,20 @@ class FeedbackState:
     n_repeated: int = 0
     n_late: int = 0
     n_not_kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Kept beside a state, so that the labels, up to 300 kB, are read only when a window of theirs ends.
+
+    `end_ms` is what `next_end_ms` says of the state: the end of the next window to close, None where there is none.
+    """
+
+    end_ms: int | None
+
+    def by(self, time_ms: int) -> bool:
+        """Whether a window ends by then."""
+        return self.end_ms is not None and self.end_ms <= time_ms
 
 
 @dataclass(frozen=True)
@@ -231,3 +248,17 @@ def decode(data: bytes) -> FeedbackState:
     body: dict[str, Any] = decode_state(data, TEST, STATE_VERSION, MIGRATIONS)
     labels = tuple(KeptLabel(**label) for label in body.pop("labels"))
     return FeedbackState(labels=labels, **body)
+
+
+def encode_due(due: Due) -> bytes:
+    """Return the bytes of a `Due`.
+
+    >>> decode_due(encode_due(Due(3_600_000)))
+    Due(end_ms=3600000)
+    """
+    return encode_state(DUE, DUE_VERSION, due)
+
+
+def decode_due(data: bytes) -> Due:
+    """Read what this or any earlier version encoded. Raises UnknownStateVersionError."""
+    return Due(**decode_state(data, DUE, DUE_VERSION, {}))

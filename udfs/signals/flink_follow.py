@@ -11,7 +11,7 @@ from pyflink.datastream.state import MapState, MapStateDescriptor
 from schemas.feedback import decode_feedback
 from schemas.verdicts import Verdict
 from udfs.signals import feedback
-from udfs.signals.feedback import FeedbackScore, FeedbackState
+from udfs.signals.feedback import Due, FeedbackScore, FeedbackState
 from udfs.signals.flink_feedback import key_of
 from udfs.signals.follow import Follower
 
@@ -81,17 +81,23 @@ class FollowVerdicts(KeyedProcessFunction):
 
     def _closed(self, verdict: Verdict) -> list[Verdict]:
         """The verdicts on windows of feedback that end by the verdict's window end."""
+        scores = (score for score in self._scores if score.frame.monitor == verdict.monitor)
+        return [said for score in scores if self._is_due(score, verdict) for said in self._closed_of(score, verdict)]
+
+    def _is_due(self, score: FeedbackScore, verdict: Verdict) -> bool:
+        due = self._states.get(_due_place(score))
+        if due is None:  # no label yet, or a state of version 1
+            return self._states.get(_place(score)) is not None
+        return feedback.decode_due(bytes(due)).by(verdict.window_end_ms)
+
+    def _closed_of(self, score: FeedbackScore, verdict: Verdict) -> list[Verdict]:
         said: list[Verdict] = []
-        for score in self._scores:
-            if score.frame.monitor != verdict.monitor:
-                continue
-            state = before = self._feedback(score)
-            labels = tuple(verdict.series[name] for name in score.frame.group_by)
-            while (end_ms := score.next_end_ms(state)) is not None and end_ms <= verdict.window_end_ms:
-                state, found = score.close(state, labels, end_ms)
-                said += found
-            if state is not before:
-                self._store(score, state)
+        state = self._feedback(score)
+        labels = tuple(verdict.series[name] for name in score.frame.group_by)
+        while (end_ms := score.next_end_ms(state)) is not None and end_ms <= verdict.window_end_ms:
+            state, found = score.close(state, labels, end_ms)
+            said += found
+        self._store(score, state)
         return said
 
     def _feedback(self, score: FeedbackScore) -> FeedbackState:
@@ -100,10 +106,15 @@ class FollowVerdicts(KeyedProcessFunction):
 
     def _store(self, score: FeedbackScore, state: FeedbackState) -> None:
         self._states.put(_place(score), feedback.encode(state))
+        self._states.put(_due_place(score), feedback.encode_due(Due(score.next_end_ms(state))))
 
 
 def _place(score: FeedbackScore) -> str:
     return f"{feedback.TEST}({score.score})\x00{score.frame.monitor}"
+
+
+def _due_place(score: FeedbackScore) -> str:
+    return f"{_place(score)}\x00due"
 
 
 def _series(score: FeedbackScore, labels: Sequence[str]) -> dict[str, str]:
