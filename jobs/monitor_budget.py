@@ -11,7 +11,7 @@ from typing import Any
 
 COMPARED = {"two_streams": ("expected_labels", 3)}
 """Tests with a verdict for each of several labels: the field that says of how many, and its default."""
-UNBUDGETED = frozenset({"embedding", "limit", "version_semantics"})
+UNBUDGETED = frozenset({"limit", "version_semantics"})
 """Tests whose limit the user sets and that no chance explains: docs/statistics.md has why."""
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from jobs.kafka_client import ConfigurationError
 from jobs.monitor_budget import COMPARED, DividedBudget, divided_budget
@@ -34,6 +36,7 @@ from schemas.ids import content_digest
 from schemas.requests import request_fields
 from udfs.budget.binned import BinnedBudget, BinnedTest, binned_budget
 from udfs.budget.cache import AnswerCache
+from udfs.budget.distances import distance_budget, unit_of
 from udfs.budget.false_alarms import FalseAlarmBudget
 from udfs.budget.pairs import PairBudget, bin_edges, pair_budget
 from udfs.budget.threshold import ThresholdCurve, source_for, threshold_curve
@@ -47,6 +50,8 @@ from udfs.judging.range import Range
 from udfs.judging.reference_categories import TESTS as CATEGORY_TESTS
 from udfs.judging.reference_categories import ReferenceCategories
 from udfs.judging.reference_categories import budgeted as category_test
+from udfs.judging.reference_distance import ReferenceDistance
+from udfs.judging.reference_distance import Test as Distance
 from udfs.judging.reference_divergence import DivergencePolicy, ReferenceDivergence
 from udfs.judging.reference_divergence import Test as Divergence
 from udfs.judging.reference_divergence import budgeted as divergence_test
@@ -67,6 +72,7 @@ from udfs.references.errors import ReferenceProfileError
 from udfs.references.figures import ReferenceFigures
 from udfs.references.profile import ReferenceProfile
 from udfs.slicing.fields import ATTRIBUTE, ATTRIBUTE_NAMES
+from udfs.statistics.ks import Method
 from udfs.versions.version_limits import ConfidenceShiftLimit, ConsistencyLimit, DivergenceLimit
 
 FINDINGS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
@@ -81,7 +87,7 @@ _KS_PAIR = {"alpha": (strictly_between_0_and_1, 0.01), "min_effect": (zero_up_to
 _FIELD = {"field": (text, REQUIRED)}
 _DIVERGENCE = _FIELD | {"threshold": (optional(finite_number), None), "min_samples": (at_least_one, 200)}
 TESTS: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
-    **dict.fromkeys(get_args(Divergence), _DIVERGENCE),
+    **dict.fromkeys((*get_args(Divergence), *get_args(Distance)), _DIVERGENCE),
     "two_streams": _FIELD
     | _KS_PAIR
     | _SAMPLES
@@ -238,17 +244,37 @@ def _feature_judge(context: MonitorContext, place: Place, field: str, findings: 
 def _budget(context: MonitorContext, field: str) -> ThresholdCurve:
     """The thresholds that keep the monitor's false-alarm budget for one field: shipped, cached, or simulated now."""
     given, stored = context.fields, context.profile.features[field]
-    coefficient = given["autocorrelation"] if given["autocorrelation"] is not None else stored.autocorrelation
+    return _threshold_curve(
+        context,
+        n_raw=stored.n_raw,
+        points=stored.points,
+        known=stored.autocorrelation,
+        min_effect=given["min_effect"],
+        method=given["method"],
+    )
+
+
+def _threshold_curve(
+    context: MonitorContext,
+    *,
+    n_raw: int,
+    points: NDArray[np.float64],
+    known: float | None,
+    min_effect: float,
+    method: Method,
+) -> ThresholdCurve:
+    given = context.fields
+    coefficient = given["autocorrelation"] if given["autocorrelation"] is not None else known
     try:
         return threshold_curve(
-            n_reference=stored.n_raw,
-            n_points=stored.points.size,
+            n_reference=n_raw,
+            n_points=points.size,
             n=given["window_requests"] or given["expected_samples"],
             overlap=context.frame.window_ms // context.frame.slide_ms,
-            source=source_for(stored.points, coefficient or 0.0),
+            source=source_for(points, coefficient or 0.0),
             rate=_rate_of_one_test(context),
-            min_effect=given["min_effect"],
-            method=given["method"],
+            min_effect=min_effect,
+            method=method,
             order_known=coefficient is not None,
             cache=AnswerCache(cache_folder()),
         )
@@ -362,12 +388,42 @@ def _divergence(context: MonitorContext, place: Place, given: dict[str, Any]) ->
         stored, counts = context.profile.features[field], binned.bins.reference_counts
         bins, autocorrelation = ReferenceBins.of_quantiles(counts, stored.n_raw), stored.autocorrelation
     is_governed = bool(context.fields["false_alarms"])
-    if given["threshold"] is None and not is_governed:
-        place.field("threshold").refuse("is missing", "Give a threshold, or false_alarms for the monitor")
-    policy = DivergencePolicy(given["test"], given["threshold"] or 0.0, given["min_samples"])
+    policy = DivergencePolicy(given["test"], _least_threshold(context, place, given), given["min_samples"])
     frame = context.framed(f"{given['test']}({field})", given, context.profile.digest)
     budget = _binned_budget(context, divergence_test(policy, counts), bins, autocorrelation) if is_governed else None
     return ReferenceDivergence(frame, field, binned, policy, budget)
+
+
+def _distance(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
+    field, test, fields = given["field"], given["test"], context.fields
+    ranks = _asked(place.field("field"), context, field, context.profile.feature)
+    stored, budget = context.profile.features[field], None
+    threshold, unit = _least_threshold(context, place, given), 1.0
+    known = fields["autocorrelation"] if fields["autocorrelation"] is not None else stored.autocorrelation
+    if fields["false_alarms"]:
+        unit = unit_of(test, stored)
+        try:
+            budget = distance_budget(
+                test,
+                stored,
+                n=fields["window_requests"] or fields["expected_samples"],
+                overlap=context.frame.window_ms // context.frame.slide_ms,
+                coefficient=known,
+                rate=_rate_of_one_test(context),
+                tests=_divided(context).shares,
+                cache=AnswerCache(cache_folder()),
+            )
+        except ValueError as error:
+            _refuse_budget(context, error)
+    frame = context.framed(f"{test}({field})", given, context.profile.digest)
+    return ReferenceDistance(frame, field, test, ranks, threshold, given["min_samples"], budget, unit)
+
+
+def _least_threshold(context: MonitorContext, place: Place, given: Mapping[str, Any]) -> float:
+    """The threshold of a distance; under a budget it may be left out."""
+    if given["threshold"] is None and not context.fields["false_alarms"]:
+        place.field("threshold").refuse("is missing", "Give a threshold, or false_alarms for the monitor")
+    return float(given["threshold"] or 0.0)
 
 
 def _two_streams(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
@@ -460,7 +516,20 @@ def _embedding(context: MonitorContext, place: Place, given: dict[str, Any]) -> 
         min_effect=given["min_effect"],
     )
     frame = context.framed(f"mean_cosine({given['field']})", own, reference.digest)
-    return EmbeddingJudge(frame, given["field"], reference, policy)
+    return EmbeddingJudge(frame, given["field"], reference, policy, _cosine_budget(context, reference, policy))
+
+
+def _cosine_budget(
+    context: MonitorContext, reference: EmbeddingReference, policy: EmbeddingPolicy
+) -> ThresholdCurve | None:
+    """The thresholds for the distribution of cosines; no reference tells how those depend on each other."""
+    given = context.fields
+    if not given["false_alarms"]:
+        return None
+    points = reference.similarity_points
+    return _threshold_curve(
+        context, n_raw=reference.n, points=points, known=None, min_effect=policy.min_effect, method=policy.method
+    )
 
 
 def _version_semantics(context: MonitorContext, place: Place, given: dict[str, Any]) -> WindowJudge:
@@ -477,6 +546,7 @@ def _version_semantics(context: MonitorContext, place: Place, given: dict[str, A
 
 
 _BUILDERS: Mapping[str, Callable[[MonitorContext, Place, dict[str, Any]], WindowJudge | EarlierHour]] = {
+    **dict.fromkeys(get_args(Distance), _distance),
     "same_hour": _same_hour,
     "two_streams": _two_streams,
     "limit": _limit,

@@ -2,13 +2,17 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from jobs.monitors import Monitor
+from udfs.budget.binned import BinnedThreshold
 from udfs.budget.pairs import PairBudget
 from udfs.budget.threshold import ThresholdCurve, source_for, threshold_curve
+from udfs.judging.embedding import EmbeddingJudge
 from udfs.judging.reference_categories import ReferenceCategories
+from udfs.judging.reference_distance import ReferenceDistance
 from udfs.judging.reference_divergence import ReferenceDivergence
 from udfs.judging.reference_ks import ReferenceKs
 from udfs.judging.slice_machine import CountWindows, EarlierHour, SliceMachine
@@ -22,6 +26,7 @@ from udfs.statistics.ks import ks_p_value
 DAY_MS = 86_400_000
 BYTES_OF_A_VALUE = 8
 DECADE_DAYS = 3652.5
+GOVERNED = (ReferenceKs, ReferenceCategories, ReferenceDivergence, ReferenceDistance, TwoStreams)
 RARE_ENOUGH = 1e-3  # the onset rate that the shipped curve is asked for; its levels hold the others
 
 
@@ -105,29 +110,45 @@ def _of_kind(kind: InputKind, n: int) -> Values:
 def _false_alarms(monitor: Monitor, judge: WindowJudge, overlap: int, samples: int) -> str:
     main = judge.main if isinstance(judge, WithFindings) else judge
     beside = _beside_the_budget(monitor, judge)
-    if isinstance(main, ReferenceCategories | ReferenceDivergence) and main.budget is not None:
-        found = main.budget.at(samples)
-        limit = (
-            f"{main.policy.test} > {max(found.level**2, main.policy.threshold):.3g}"
-            if isinstance(main, ReferenceDivergence)
-            else f"p < {math.exp(-0.5 * found.level**2):.3g}"
-        )
-        told = f"{_often(found.onset_rate, monitor)} promised: {limit}"
-        return f"{told if found.kept else f'{told}; NOT KEPT: {found.reason}'}{beside}"
+    if isinstance(main, EmbeddingJudge) and main.budget is not None:
+        told = _false_alarms(monitor, main.distribution, overlap, samples)
+        return f"distribution of cosines: {told}; the mean cosine keeps its own limit, NOT under the false-alarm budget"
+    if isinstance(main, ReferenceCategories | ReferenceDivergence | ReferenceDistance) and main.budget is not None:
+        return f"{_by_level(monitor, main, main.budget.at(samples), samples)}{beside}"
     if isinstance(main, TwoStreams) and main.budget is not None:
         return _of_pair(monitor, main.budget, max(1, samples // 2), main.policy.min_effect)
     if not isinstance(main, ReferenceKs):
         return f"by its limit, not by chance{beside}"
+    return f"{_of_ks(monitor, main, overlap, samples)}{beside}"
+
+
+def _of_ks(monitor: Monitor, main: ReferenceKs, overlap: int, samples: int) -> str:
     if main.budget is not None:
         threshold = main.budget.at(samples)
         told = f"{_often(threshold.onset_rate, monitor)} promised: D > {threshold.critical_statistic:.3f}"
-        return f"{told if threshold.kept else f'{told}; NOT KEPT: {threshold.reason}'}{beside}"
+        return told if threshold.kept else f"{told}; NOT KEPT: {threshold.reason}"
     curve = _plain_curve(main, overlap, samples)
     if curve is None:
         return f"alpha {main.alpha:g} a window; how often that alarms is not known for such windows"
     level = max(_critical(main, samples), main.min_effect)
     rate = curve.answers[int(np.argmin(np.abs(np.array(curve.ns) - samples)))].rate_of(level)
     return f"{_often(rate, monitor)} if requests are independent: alpha {main.alpha:g}, D > {level:.3f}"
+
+
+def _by_level(
+    monitor: Monitor,
+    main: ReferenceCategories | ReferenceDivergence[Any] | ReferenceDistance,
+    found: BinnedThreshold,
+    samples: int,
+) -> str:
+    if isinstance(main, ReferenceDivergence):
+        limit = f"{main.policy.test} > {max(found.level**2, main.policy.threshold):.3g}"
+    elif isinstance(main, ReferenceDistance):
+        limit = f"{main.test} > {main.level(samples):.3g}"
+    else:
+        limit = f"p < {math.exp(-0.5 * found.level**2):.3g}"
+    told = f"{_often(found.onset_rate, monitor)} promised: {limit}"
+    return told if found.kept else f"{told}; NOT KEPT: {found.reason}"
 
 
 def _of_pair(monitor: Monitor, budget: PairBudget, n: int, min_effect: float) -> str:
@@ -142,7 +163,7 @@ def _beside_the_budget(monitor: Monitor, judge: WindowJudge) -> str:
     if monitor.budget is None:
         return ""
     main = judge.main if isinstance(judge, WithFindings) else judge
-    if not isinstance(main, ReferenceKs | ReferenceCategories | ReferenceDivergence | TwoStreams):
+    if not isinstance(main, GOVERNED):
         return "; NOT under the false-alarm budget"
     has_findings = isinstance(judge, WithFindings)
     return "; its findings keep their own limits, NOT under the false-alarm budget" if has_findings else ""

@@ -99,9 +99,9 @@ def test_onsets_of_series_slices_and_tests_together_are_as_declared(tmp_path: Pa
     )
     assert whole.budget is not None
     assert (whole.max_series, by_tenant.max_series) == (SERIES, SERIES * TENANTS)
-    onsets = quiet_onsets(whole, SERIES, N, 20_000, seed=1)
-    onsets += quiet_onsets(by_tenant, SERIES * TENANTS, N_OF_TENANT, 20_000, seed=2)
-    # 1,600 onsets: one standard error is 3 %, and the threshold's own 2 to 5 %.
+    onsets = quiet_onsets(whole, SERIES, N, 12_000, seed=1)
+    onsets += quiet_onsets(by_tenant, SERIES * TENANTS, N_OF_TENANT, 12_000, seed=2)
+    # 1,000 onsets: one standard error is 4 %, and the threshold's own 2 to 5 %.
     assert onsets * WINDOWS_PER_ALARM == pytest.approx(1.0, abs=0.2)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import orjson
 import pytest
 
+from infra.monitor_history.explained import explained
 from jobs.monitor_judges import FINDINGS, TESTS
 from jobs.monitors import Monitor, load_monitors
 from schemas.verdicts import Verdict
@@ -17,10 +18,12 @@ from udfs.slicing.body import decoder
 from udfs.slicing.fields import column, field_of
 
 SAME_HOUR = {"test": "same_hour", "field": "input_tokens"}
-ALL_TESTS = [
+ALL_TESTS: list[dict[str, Any]] = [
     {"test": "psi", "field": "input_tokens", "threshold": 0.25},
     {"test": "kl_divergence", "field": "finish_reason", "threshold": 0.12},
     {"test": "js_divergence", "field": "output_tokens", "threshold": 0.1},
+    {"test": "cramer_von_mises", "field": "input_tokens", "threshold": 0.2},
+    {"test": "wasserstein_1", "field": "output_tokens", "threshold": 3.0},
     {"test": "two_streams", "field": "queue_seconds", "split_by": "arm", "baseline": "control"},
     {"test": "limit", "field": "factuality", "figure": "quantile", "below": 0.7},
     {"test": "limit", "field": "input_tokens", "figure": "mean", "change": 0.15},
@@ -90,6 +93,8 @@ def test_every_test_and_finding_gives_verdicts(tmp_path: Path) -> None:
         "psi(input_tokens)",
         "kl_divergence(finish_reason)",
         "js_divergence(output_tokens)",
+        "cramer_von_mises(input_tokens)",
+        "wasserstein_1(output_tokens)",
         "two_stream_ks(queue_seconds:new|control)",
         "p50(factuality)",
         "mean(input_tokens)",
@@ -170,6 +175,24 @@ def test_a_false_alarm_budget_sets_alpha_and_says_what_it_promises(tmp_path: Pat
     plain = verdicts(load(tmp_path, **fields).judges[0], bodies(150))["input_tokens"]
     assert plain["alpha"] == 0.01
     assert plain["config_digest"] != body["config_digest"]
+
+
+def test_the_distribution_of_cosines_is_under_the_budget_and_the_mean_is_not(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    rng = np.random.default_rng(3)
+    embedding = build_embedding_reference(rng.standard_normal((2000, 3)) + 2.0, name="chat", source="a test")
+    test = {"test": "embedding", "field": "prompt_embedding", "reference": embedding.save(tmp_path).name}
+    fields = {"features": [], "tests": [test], "window_seconds": 300, "slide_seconds": 30, "expected_samples": 200}
+    loaded = load(tmp_path, false_alarms="1 per 1000 windows", autocorrelation=0, **fields)
+    (judge,) = loaded.judges
+    vectors = list(rng.standard_normal((200, 3)) + 2.0)
+    mean, ks = judge.judge(["s", "m"], 300_000, [judge.sketch(vectors)])
+    assert loaded.budget_shares == 1
+    assert ks.evidence["false_alarm_budget"] == {"per_window": 0.001, "kept": True}
+    assert "false_alarm_budget" not in mean.evidence
+    (told,) = explained(loaded, samples=200).judges
+    assert told.false_alarms.startswith("distribution of cosines: ")
+    assert "mean cosine keeps its own limit, NOT under" in told.false_alarms
 
 
 @pytest.mark.slow

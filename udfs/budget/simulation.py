@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, get_args
 
 import numpy as np
 import orjson
@@ -14,13 +14,17 @@ from udfs.budget.onset_curve import OnsetCurve
 from udfs.budget.onset_levels import RATES, OnsetLevels
 from udfs.budget.sources import Source
 from udfs.budget.tail import TailPolicy, fit_tail
-from udfs.budget.window_statistics import Layout, reference_of, simulated_statistics, slice_sizes
+from udfs.budget.window_statistics import Layout, Norm, reference_of, simulated_statistics, slice_sizes
 from udfs.sketches.rank import RankSketch
 from udfs.sketches.reference import RankReference
 
-TEST = "ks_two_sample"
+TEST: Norm = "ks_two_sample"
 ALGORITHM_VERSION = 1
 """Part of every cache key: raise it when a change of code changes the levels."""
+DISTANCE_WINDOWS = 300_000
+"""Of distances that add up gaps, which cost some four times what D does."""
+STEP = 1e-9
+"""Levels are told to this; such distances move in far finer steps."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,11 @@ class Question:
     n: int
     overlap: int
     source: Source
-    test: str = TEST
+    test: Norm = TEST
 
     def __post_init__(self) -> None:
-        if self.test != TEST:
-            raise ValueError(f"thresholds are simulated for {TEST}, not for {self.test!r}")
+        if self.test not in get_args(Norm):
+            raise ValueError(f"thresholds are simulated for {', '.join(get_args(Norm))}, not for {self.test!r}")
         if min(self.n_reference, self.n_points, self.overlap) < 1 or self.n < self.overlap:
             raise ValueError(
                 "a threshold needs a reference, points, an overlap of 1 or more and n of at least the overlap"
@@ -106,7 +110,11 @@ class Question:
     def key(self, policy: SimulationPolicy) -> Mapping[str, Any]:
         """All that the answer depends on, as JSON."""
         own = {name: getattr(self, name) for name in ("test", "n_reference", "n_points", "n", "overlap")}
-        return own | {"source": self.source.key, "policy": asdict(policy), "version": ALGORITHM_VERSION}
+        return (
+            own
+            | {"source": self.source.key, "policy": asdict(policy), "version": ALGORITHM_VERSION}
+            | ({} if self.test == TEST else {"windows": DISTANCE_WINDOWS})
+        )
 
     def digest(self, policy: SimulationPolicy) -> str:
         """Names `key`."""
@@ -130,6 +138,7 @@ def simulate(question: Question, policy: SimulationPolicy = DEFAULT_POLICY) -> O
         overlaps=(question.overlap,),
         policy=policy,
         windows=policy.windows(question),
+        norm=question.test,
     )
     return found[question.overlap]
 
@@ -143,9 +152,12 @@ def simulate_overlaps(
     overlaps: Sequence[int],
     policy: SimulationPolicy,
     windows: int,
+    norm: Norm = TEST,
 ) -> dict[int, OnsetLevels]:
     """Return the levels for windows of each of `overlaps` slices, from one simulation of slices."""
-    layout = Layout(n_reference, n_points, sizes, policy.slides_of(max(overlaps)))
+    layout = Layout(n_reference, n_points, sizes, policy.slides_of(max(overlaps)), norm)
+    if norm != TEST:
+        return _distance_levels(source, layout, overlaps, policy, windows)
     streams = math.ceil(windows / policy.windows_a_stream(max(overlaps)))
     rng = np.random.default_rng(policy.seed)
     error = reference_error(source, layout, rng, policy)
@@ -155,6 +167,20 @@ def simulate_overlaps(
         curve = OnsetCurve.of(statistics, quiet=quiet_windows(k), step=1.0 / math.lcm(points, n))
         answers[k] = levels_of(curve, error, policy)
     return answers
+
+
+def _distance_levels(
+    source: Source, layout: Layout, overlaps: Sequence[int], policy: SimulationPolicy, windows: int
+) -> dict[int, OnsetLevels]:
+    """The same for a distance that adds up gaps: no D, so no step that it moves in, and a tail of another power."""
+    streams = math.ceil(min(windows, DISTANCE_WINDOWS) / policy.windows_a_stream(max(overlaps)))
+    rng = np.random.default_rng(policy.seed)
+    found = simulated_statistics(source, layout, overlaps, rng, streams)
+    tail = replace(policy.tail, power=policy.tail.power - 0.5, other_powers=(-0.5, 0.5))
+    return {
+        k: levels_of(OnsetCurve.of(found[k], quiet=quiet_windows(k), step=STEP), 0.0, replace(policy, tail=tail))
+        for k in overlaps
+    }
 
 
 def reference_error(source: Source, layout: Layout, rng: np.random.Generator, policy: SimulationPolicy) -> float:

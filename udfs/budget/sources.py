@@ -6,13 +6,13 @@ of one interval become one value. A series that was recorded in order needs no m
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from schemas.ids import content_digest
 from udfs.statistics.samples import sample
@@ -38,6 +38,9 @@ class Source(Protocol):
     @property
     def variance_error(self) -> float:
         """The relative standard error of how much windows vary, where that was estimated from a record; else 0."""
+
+    def of_one_stream(self, rng: np.random.Generator) -> "Source":
+        """Return what one stream and its reference are drawn from, where the truth itself is uncertain; else itself."""
 
     def draw(self, rng: np.random.Generator, length: int) -> Floats:
         """Return one stretch of `length` successive values, float64, stationary from its first value on."""
@@ -118,6 +121,10 @@ class Independent:
         """None: it is a model."""
         return 0.0
 
+    def of_one_stream(self, rng: np.random.Generator) -> "Independent":
+        """Return itself: nothing of it is uncertain."""
+        return self
+
     def draw(self, rng: np.random.Generator, length: int) -> Floats:
         """Return `length` values."""
         values = rng.random(length)
@@ -165,6 +172,10 @@ class Autoregressive:
     def variance_error(self) -> float:
         """None: it is a model."""
         return 0.0
+
+    def of_one_stream(self, rng: np.random.Generator) -> "Autoregressive":
+        """Return itself: nothing of it is uncertain."""
+        return self
 
     def draw(self, rng: np.random.Generator, length: int) -> Floats:
         """Return `length` successive values."""
@@ -222,6 +233,10 @@ class Recorded:
         """That of a variance estimated from as many values as there are blocks: the square root of 2 / blocks."""
         return float(np.sqrt(2.0 * self.block_length / self.values.size))
 
+    def of_one_stream(self, rng: np.random.Generator) -> "Recorded":
+        """Return itself: nothing of it is uncertain."""
+        return self
+
     def draw(self, rng: np.random.Generator, length: int) -> Floats:
         """Return `length` values; the first block begins anywhere within, so no place in a draw is special."""
         blocks = length // self.block_length + 2
@@ -230,3 +245,70 @@ class Recorded:
         skipped = int(rng.integers(0, self.block_length))
         drawn: Floats = self.values[places[skipped : skipped + length]]
         return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Shaped:
+    """Values distributed as a reference's, whose order is that of an AR(1) of `coefficient`, 0 for independent ones.
+
+    For statistics that depend on how far apart values are. `points` are the reference's, ascending and finite, out of
+    `n_raw` values; `minimum` and `maximum` are their ends. Each stream has a distribution of its own, drawn around the
+    reference's (Dirichlet: those that a reference of so many values may have come from); between points it is linear.
+    Repeated points are ties. Source: Rubin, "The Bayesian bootstrap", Ann. Stat. 9, 1981.
+
+    >>> shaped = Shaped(np.array([1.0, 1.0, 4.0]), 3, 1.0, 5.0)
+    >>> shaped.draw(np.random.default_rng(1), 4).round(2).tolist()
+    [1.11, 4.7, 1.0, 4.69]
+    """
+
+    points: Floats
+    n_raw: int
+    minimum: float
+    maximum: float
+    coefficient: float = 0.0
+    ranks: Floats | None = None
+
+    @cached_property
+    def has_ties(self) -> bool:
+        """Whether two values may be equal."""
+        return bool((np.diff(self.points) == 0.0).any())
+
+    @cached_property
+    def key(self) -> Mapping[str, Any]:
+        """Its kind, coefficient, how many values it stands for, and the digest of its points."""
+        digest = content_digest(self._values.astype("<f8").tobytes())
+        return {"kind": "shaped", "coefficient": self.coefficient, "n_raw": self.n_raw, "points": digest}
+
+    @property
+    def words(self) -> str:
+        """What it is, for a person."""
+        order = f"an AR(1) series of coefficient {self.coefficient:g}" if self.coefficient else "independent values"
+        return f"{order}, distributed as the reference"
+
+    @property
+    def variance_error(self) -> float:
+        """None: each stream has another distribution."""
+        return 0.0
+
+    @cached_property
+    def _values(self) -> Floats:
+        return np.concatenate([[self.minimum], self.points, [self.maximum]])
+
+    @cached_property
+    def _gaps(self) -> Floats:
+        """The likeliest shares of the gaps between points, and beyond them."""
+        gaps = np.ones(self.points.size + 1)
+        gaps[[0, -1]] = 0.5
+        return gaps / self.points.size
+
+    def of_one_stream(self, rng: np.random.Generator) -> "Shaped":
+        """Return one of the distributions that the reference may have come from."""
+        independent = (1.0 - self.coefficient) / (1.0 + self.coefficient)
+        gaps = rng.dirichlet(self._gaps * max(2.0, self.n_raw * independent))
+        return replace(self, ranks=np.minimum(np.append(0.0, np.cumsum(gaps)), 1.0))
+
+    def draw(self, rng: np.random.Generator, length: int) -> Floats:
+        """Return `length` successive values."""
+        ranks = ndtr(Autoregressive(self.coefficient).draw(rng, length)) if self.coefficient else rng.random(length)
+        known = np.append(0.0, np.cumsum(self._gaps)) if self.ranks is None else self.ranks
+        return np.interp(ranks, known, self._values)

@@ -1,22 +1,25 @@
-"""D of the windows of simulated quiet streams, made of slices as the drift job makes them.
+"""D of the windows of simulated quiet streams, and its like, made of slices as the drift job makes them.
 
 A stream is cut into slices of n / overlap values; a window is the sum of the last `overlap` slices' counts on and
 between the reference's points, and its D is exact: the same as `udfs.sketches.rank.RankSketch` gives (tested). All
-counts are whole numbers, so the same seed gives the same bits on every machine.
+counts are whole numbers, so the same seed gives the same bits on every machine. Cramer-von Mises and Wasserstein-1 are
+made of the same gaps as D (`udfs.statistics.gap_norms`).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from udfs.budget.sources import Source
 from udfs.references.feature import middle_order_statistics
+from udfs.statistics.gap_norms import area_between, root_mean_square_gap
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.signedinteger[Any]]
+Norm = Literal["ks_two_sample", "cramer_von_mises", "wasserstein_1"]
 GUIDE_CELLS = 1 << 15
 """Cells of the table that places most values among the points without a search: an array of 64 KiB, within L2."""
 
@@ -25,13 +28,15 @@ GUIDE_CELLS = 1 << 15
 class Layout:
     """How streams are simulated: against a reference of `n_reference` raw values, of which `n_points` are kept.
 
-    `slice_sizes` is the pattern of slice lengths, repeated over the stream; `slides` how many slices a stream has.
+    `norm` names the distance of a window to it, `slice_sizes` is the pattern of slice lengths, repeated over a stream,
+    `slides` how many slices a stream has.
     """
 
     n_reference: int
     n_points: int
     slice_sizes: tuple[int, ...]
     slides: int
+    norm: Norm = "ks_two_sample"
 
     def sizes(self) -> NDArray[np.int64]:
         """The length of each slice of a stream."""
@@ -52,13 +57,14 @@ def simulated_statistics(
 ) -> dict[int, Floats]:
     """Return, for each overlap k, D of the windows of k slices: float64 of shape (streams, slides - k + 1).
 
-    Each stream has a reference of its own. Time: 10 to 20 ns a value and 0.5 ns a point, slice and overlap; memory:
-    8 bytes a window, and a few arrays of slides x points.
+    Or the distance that the layout names. Each stream has a reference of its own. Time: 10 to 20 ns a value and 0.5 ns
+    a point, slice and overlap (the other distances some 10 ns); memory: 8 bytes a window, and a few arrays of
+    slides x points.
     """
     found: dict[int, list[Floats]] = {k: [] for k in overlaps}
     for windows in _streams(source, layout, rng, streams):
         for k in overlaps:
-            found[k].append(windows.statistics(k))
+            found[k].append(windows.statistics(k, layout.norm))
     return {k: np.array(statistics) for k, statistics in found.items()}
 
 
@@ -71,8 +77,9 @@ def reference_of(source: Source, layout: Layout, rng: np.random.Generator) -> Fl
 def _streams(source: Source, layout: Layout, rng: np.random.Generator, streams: int) -> Iterator["_Windows"]:
     sizes = layout.sizes()
     for _ in range(streams):
-        points = reference_of(source, layout, rng)
-        values = source.draw(rng, int(sizes.sum()))
+        true = source.of_one_stream(rng)
+        points = reference_of(true, layout, rng)
+        values = true.draw(rng, int(sizes.sum()))
         yield _Windows.of(points, values, sizes, is_tied=source.has_ties)
 
 
@@ -81,7 +88,8 @@ class _Windows:
     """Counts of one stream, summed over bins and over time, times m: a window is the difference of two rows.
 
     `reached` has a row for each slice and one of zeros before; `reference` the reference's own running counts at the
-    upper end of each bin. Whole numbers may wrap around; differences of them don't.
+    upper end of each bin. Whole numbers may wrap around; differences of them don't. `points` are distinct, each
+    `multiplicity` times, and `values` the stream itself.
     """
 
     reached: Whole
@@ -89,6 +97,9 @@ class _Windows:
     sizes: NDArray[np.int64]
     m: int
     is_tied: bool
+    points: Floats
+    multiplicity: NDArray[np.int64]
+    values: Floats
 
     @classmethod
     def of(cls, points: Floats, values: Floats, sizes: NDArray[np.int64], *, is_tied: bool) -> "_Windows":
@@ -105,15 +116,41 @@ class _Windows:
         np.multiply(reached, whole(m), out=reached)
         steps = np.zeros(width, dtype=whole)
         steps[1 :: 2 if is_tied else 1] = times
-        return cls(reached, np.cumsum(steps, dtype=whole), sizes, m, is_tied)
+        return cls(reached, np.cumsum(steps, dtype=whole), sizes, m, is_tied, distinct, times, values)
 
-    def statistics(self, overlap: int) -> Floats:
-        """D of every window of `overlap` slices; no window may be empty."""
+    def statistics(self, overlap: int, norm: Norm) -> Floats:
+        """D, or another distance, of every window of `overlap` slices; no window may be empty."""
         passed = np.append(0, np.cumsum(self.sizes))
         n = passed[overlap:] - passed[:-overlap]
+        gaps = self._gaps(overlap, n)
+        if norm == "ks_two_sample":
+            return self._largest(gaps, n)
+        scale = (1.0 / (self.m * n))[:, None]
+        if self.is_tied:
+            before, at = gaps[:, :-1:2] * scale, gaps[:, 1::2] * scale
+        else:
+            before = gaps[:, :-1] * scale
+            at = before - 1.0 / self.m
+        if norm == "cramer_von_mises":
+            return root_mean_square_gap(before, at, self.multiplicity)
+        beyond: Floats = self._outside(overlap) / n
+        return beyond + area_between(before, at, self.points)
+
+    def _outside(self, overlap: int) -> Floats:
+        """How far the values of every window lie beyond all points, summed up."""
+        low, high = self.points[0], self.points[-1]
+        outside = np.maximum(self.values - high, 0.0) + np.maximum(low - self.values, 0.0)
+        reached = np.append(0.0, np.cumsum(np.add.reduceat(outside, np.cumsum(self.sizes) - self.sizes)))
+        found: Floats = reached[overlap:] - reached[:-overlap]
+        return found
+
+    def _gaps(self, overlap: int, n: NDArray[np.int64]) -> Whole:
         is_even = bool((n == n[0]).all())
         gaps = self.reached[overlap:] - self.reached[:-overlap]
         gaps -= self.reference * (n[:1] if is_even else n[:, None]).astype(self.reference.dtype)
+        return gaps
+
+    def _largest(self, gaps: Whole, n: NDArray[np.int64]) -> Floats:
         above = gaps.max(axis=1).astype(np.int64)
         # Without ties bin j ends just below point j. At the point the reference is n further up, the window isn't.
         down = gaps if self.is_tied else gaps[:, :-1]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from schemas.status import Status
 from schemas.verdicts import Verdict
+from udfs.budget.threshold import ThresholdCurve
 from udfs.judging.frame import Frame
 from udfs.judging.measured import Measured, measured_verdict
 from udfs.judging.reference_ks import ReferenceKs
@@ -49,15 +50,17 @@ class EmbeddingPolicy:
 class EmbeddingJudge:
     """Judges the windows of one field of embeddings.
 
-    `frame` is made for the feature `mean_cosine(FIELD)`; verdicts of the distribution speak of `ks(cosine(FIELD))`. An
-    embedding of another dimension, a zero one, or one with NaN or an infinity takes no part and is counted in the
-    evidence. A slice takes 8 bytes a dimension and at most 2 bytes a request or a reference point beside it.
+    `frame` is made for the feature `mean_cosine(FIELD)`; verdicts of the distribution speak of `ks(cosine(FIELD))`,
+    whose alpha a false-alarm `budget` chooses where there is one (spec D2); `max_drop` stays what was set. An embedding
+    of another dimension, a zero one, or one with NaN or an infinity takes no part and is counted in the evidence. A
+    slice takes 8 bytes a dimension and at most 2 bytes a request or a reference point beside it.
     """
 
     frame: Frame
     field: str
     reference: EmbeddingReference
     policy: EmbeddingPolicy
+    budget: ThresholdCurve | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -91,10 +94,11 @@ class EmbeddingJudge:
         mean = measured_verdict(self.frame, labels, window_end_ms, self._measured(total), test=TEST, method=METHOD)
         if not self.policy.judge_distribution:
             return [mean]
-        return [mean, *self._distribution.judge(labels, window_end_ms, [cosines for _, cosines in parts])]
+        return [mean, *self.distribution.judge(labels, window_end_ms, [cosines for _, cosines in parts])]
 
     @property
-    def _distribution(self) -> ReferenceKs:
+    def distribution(self) -> ReferenceKs:
+        """What judges the cosines of a window, from their rank sketches."""
         feature = f"ks(cosine({self.field}))"
         return ReferenceKs(
             frame=replace(self.frame, feature=feature),
@@ -104,6 +108,7 @@ class EmbeddingJudge:
             min_samples=self.policy.min_samples,
             method=self.policy.method,
             reference=self.reference.similarities,
+            budget=self.budget,
         )
 
     def _measured(self, total: VectorSum) -> Measured:
