@@ -27,7 +27,7 @@ import orjson
 from confluent_kafka import Producer
 
 from infra.follow import follow
-from schemas.requests import event_time_header
+from schemas.request_headers import request_headers
 from schemas.times import epoch_ms
 from tests.alert_verdicts import DRIFTED
 from tests.bench.bench_drift_job import FEATURES, write_monitors
@@ -90,8 +90,8 @@ def send_requests(bench: Engines, prefix: str, like: list[TraceRequest]) -> None
             # Every tenant draws from the same figures as the reference, so that a quiet phase is quiet.
             drawn = seed.choice(figures)
             body |= {name: None if value is None else type(value)(value * factor) for name, value in drawn.items()}
-            body["event_time_ms"] = now_ms = int(time.time() * 1000)
-            producer.produce(prefix + "requests", orjson.dumps(body), trace_id, headers=[event_time_header(now_ms)])
+            body["event_time_ms"] = int(time.time() * 1000)
+            producer.produce(prefix + "requests", orjson.dumps(body), trace_id, headers=request_headers(body))
             sent += 1
         producer.poll(0)
         time.sleep(TICK_SECONDS)

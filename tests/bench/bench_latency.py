@@ -27,7 +27,7 @@ from confluent_kafka import Producer
 from infra.follow import follow
 from infra.replay import ReplayPlan, Snapshot, replay
 from jobs.kafka_client import KafkaClient
-from schemas.requests import event_time_header
+from schemas.request_headers import request_headers
 from schemas.times import epoch_ms, rfc3339
 from tests.bench.bench_drift_job import FEATURES, write_monitors
 from tests.bench.engines import Engines, engines
@@ -96,8 +96,8 @@ def send_requests(bench: Engines, like: list[TraceRequest], teller: Teller) -> N
     start, sent = time.time(), 0
     while (elapsed := time.time() - start) < SECONDS:
         for trace_id, body in (next(bodies) for _ in range(round(elapsed * RATE_PER_SECOND) - sent)):
-            body["event_time_ms"] = now_ms = int(time.time() * 1000)
-            producer.produce(PREFIX + "requests", orjson.dumps(body), trace_id, headers=[event_time_header(now_ms)])
+            body["event_time_ms"] = int(time.time() * 1000)
+            producer.produce(PREFIX + "requests", orjson.dumps(body), trace_id, headers=request_headers(body))
             sent += 1
         producer.poll(0)
         teller.tell(sent)
