@@ -57,9 +57,11 @@ def flink_run(submission: Submission, home: FlinkHome, jobmanager: str) -> str:
 
 
 def _reason(output: str) -> str:
-    """Return what matters of the client's output: the Python traceback's end, or the last cause of Java's."""
+    """Return what matters of the client's output: a state that doesn't fit, the Python traceback's end, or the last
+    cause of Java's."""
     lines = [line for line in output.splitlines() if line.strip() and not line.startswith("WARNING")]
     python_errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Exit)\b.*:", line)]
     causes = [line for line in lines if line.startswith("Caused by:")]
-    chosen = python_errors[-1:] or causes[-1:] or lines[-3:]
+    other_state = [line for line in causes if "Failed to rollback to checkpoint/savepoint" in line]
+    chosen = other_state[-1:] or python_errors[-1:] or causes[-1:] or lines[-3:]
     return " ".join(chosen)[:1000]

@@ -7,7 +7,7 @@ import contextlib
 import importlib
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from infra.errors import StackError
 from infra.flink_home import CLIENT_CONFIG, FlinkHome
 from infra.flink_rest import FlinkRest
 from infra.flink_run import Submission, flink_run
+from infra.kept_state import advice_on_running, note_plan, noted_plan, plan_of_savepoint, refuse_other_state
 from infra.paths import jars
 from infra.process import last_words
 from infra.service import Service, load_services
@@ -24,6 +25,7 @@ from infra.stack import Stack
 FLINK_JOBS = ("ingest", "ingest-metrics", "score", "drift", "experiment", "slo", "alert")
 SPARK_JOBS = ("audit",)
 JOBS = FLINK_JOBS + SPARK_JOBS
+Advice = Callable[[str], str]
 # A driver that lives this long has read its configuration and opened its tables.
 DRIVER_PROOF_SECONDS = 5.0
 
@@ -83,25 +85,62 @@ def validate(request: JobRequest) -> None:
     module.validate(request.argv)
 
 
-def refuse_running(jobs: Sequence[Mapping[str, Any]], name: str, jobmanager: str) -> None:
-    """Raise StackError when `jobs` (as `FlinkRest.running_jobs` has them) hold one called `name`."""
+def state_plan(request: JobRequest) -> dict[str, Any] | None:
+    """Return what the job's state will be made of; None of jobs that don't tell. Raises as `validate` does."""
+    tell = getattr(importlib.import_module(request.module), "state_plan", None)
+    return tell(request.argv) if tell else None
+
+
+def check_state(request: JobRequest, home: FlinkHome, savepoint: str) -> str:
+    """Raise ConfigurationError where the job can't take over the state in `savepoint`.
+
+    Return a note where that can't be told, else an empty text.
+    """
+    after = state_plan(request)
+    if after is None:
+        return ""
+    before = plan_of_savepoint(home, savepoint)
+    if before is None:
+        return (
+            f"nothing is noted here of the job that wrote {savepoint}: it isn't checked whether {request.name} can "
+            "take its state over (docs/operations.md)"
+        )
+    refuse_other_state(before, after, _value_of("--monitors", request.args), savepoint)
+    return ""
+
+
+def refuse_running(
+    jobs: Sequence[Mapping[str, Any]], name: str, jobmanager: str, advice: Advice = lambda _: ""
+) -> None:
+    """Raise StackError when `jobs` (as `FlinkRest.running_jobs` has them) hold one called `name`.
+
+    `advice` says, of that job's id, how to go on once it is stopped.
+    """
     for job in jobs:
         if job["name"] == name:
+            then = advice(job["jid"])
             remedy = (
-                f"Stop it first with `slacktide down {name.removeprefix('slacktide-')}`, or run a second copy beside "
-                "it with `--name-suffix=-2`"
+                f"Stop it first with `slacktide down {name.removeprefix('slacktide-')}`{then and ', '}{then}; or run a "
+                "second copy beside it with `--name-suffix=-2`"
             )
             raise StackError(f"{name} already runs on {jobmanager} as job {job['jid']}", remedy)
 
 
 def submit_to_flink(request: JobRequest, home: FlinkHome, submission: Submission) -> str:
     """Submit with `flink run` and return the job's id. Raises StackError."""
-    refuse_running(FlinkRest(request.jobmanager).running_jobs(), request.name, request.jobmanager)
+    plan = state_plan(request)
+
+    def advice(job_id: str) -> str:
+        return "" if plan is None else advice_on_running(noted_plan(home, job_id), plan, request.job)
+
+    refuse_running(FlinkRest(request.jobmanager).running_jobs(), request.name, request.jobmanager, advice)
     job_id = flink_run(submission, home, request.jobmanager)
     notes = _job_notes(home, request.name)
     notes.parent.mkdir(parents=True, exist_ok=True)
     with notes.open("a") as file:
         file.write(f"{job_id}\n")
+    if plan is not None:
+        note_plan(home, job_id, plan)
     return job_id
 
 

@@ -28,6 +28,7 @@ from jobs.drift_sql import (
     view_statements,
 )
 from jobs.flink_environment import job_name, keyed_stream, open_environment
+from jobs.monitor_state import Plan, plan_of_state
 from jobs.monitors import Monitors, load_monitors
 from jobs.request_slices import MAX_SKEW_MINUTES, OPTIONS, take_requests
 from jobs.settings import JobSettings, add_job_arguments, settings_from
@@ -57,6 +58,12 @@ def validate(argv: list[str] | None = None) -> tuple[argparse.Namespace, JobSett
     """Check command line, monitors, references and cards. Raises ConfigurationError naming field and remedy."""
     arguments = parser().parse_args(argv)
     return arguments, settings_from(arguments), load_monitors(arguments.monitors)
+
+
+def state_plan(argv: list[str]) -> Plan:
+    """Return what the job's state will be made of; `slacktide submit` holds it against a state to be taken over."""
+    _, _, monitors = validate(argv)
+    return plan_of_state(monitors)
 
 
 def build(

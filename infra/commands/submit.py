@@ -101,6 +101,8 @@ def _submit(request: submit.JobRequest, state: Path, dry_run: bool, options: dic
         raise StackError("--resume and --from-savepoint are both given", "Give one of them")
     if options["resume"]:
         savepoint = submit.newest_checkpoint(home, request.name)
+    if savepoint and (note := submit.check_state(request, home, savepoint)):
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"note: {note}")
     submission = Submission(
         job=request.module,
         args=request.argv,

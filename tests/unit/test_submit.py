@@ -10,7 +10,7 @@ import pytest
 from infra import submit
 from infra.errors import StackError
 from infra.flink_home import CLIENT_CONFIG, FlinkHome
-from infra.flink_run import Submission
+from infra.flink_run import Submission, flink_run
 from infra.stack import Stack
 from infra.stack_settings import load_settings
 from infra.submit import JobRequest
@@ -140,3 +140,26 @@ def test_a_wrong_command_line_is_one_sentence(
         submit.validate(JobRequest(job, KAFKA, CLUSTER, args=args))
     assert str(caught.value).startswith(f"command line: {said}")
     assert capsys.readouterr().err == ""  # argparse would print its usage here
+
+
+def test_a_state_of_another_shape_is_told_by_flinks_reason(tmp_path: Path) -> None:
+    """Not by the error of the Python client, which only says that it ended."""
+    home = FlinkHome(tmp_path)
+    home.prepare({}, CLIENT_CONFIG)
+    reason = (
+        "Failed to rollback to checkpoint/savepoint file:/sp. Cannot map checkpoint/savepoint state for operator 61"
+    )
+    client = tmp_path / "client"
+    client.write_text(
+        "#!/bin/sh\n"
+        "echo 'org.apache.flink.client.program.ProgramAbortException: java.lang.RuntimeException: exits with code: 1'\n"
+        f"echo 'Caused by: java.lang.IllegalStateException: {reason}'\n"
+        "echo 'Caused by: java.lang.RuntimeException: Python process exits with code: 1'\nexit 1\n"
+    )
+    client.chmod(0o755)
+    submission = Submission("jobs.drift", (), "file:/sp")
+    line = submission.command(home, CLUSTER)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Submission, "command", lambda *_: [str(client), *line[1:]])
+        with pytest.raises(StackError, match="Cannot map checkpoint/savepoint state for operator 61"):
+            flink_run(submission, home, CLUSTER)
