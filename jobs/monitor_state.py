@@ -65,10 +65,11 @@ def layout_of(judge: WindowJudge) -> str:
 
 
 def _probe(given: Input) -> NDArray[Any]:
-    """More labels than a judge keeps apart, numbers far outside any range; vectors are all null, for their length is
-    the reference's."""
+    """More labels than a judge keeps apart, numbers of every size; vectors are all null, for their length is the
+    reference's."""
     if given.kind is InputKind.NUMBER:
-        return np.linspace(-1e12, 1e12, _PROBED)
+        sizes = np.logspace(-12.0, 12.0, _PROBED // 2)
+        return np.concatenate([-sizes, sizes])
     texts = [f"probe {number}" for number in range(_PROBED)]
     return np.array(texts if given.kind is InputKind.TEXT else [None] * _PROBED, dtype=object)
 

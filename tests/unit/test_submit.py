@@ -161,5 +161,5 @@ def test_a_state_of_another_shape_is_told_by_flinks_reason(tmp_path: Path) -> No
     line = submission.command(home, CLUSTER)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Submission, "command", lambda *_: [str(client), *line[1:]])
-        with pytest.raises(StackError, match="Cannot map checkpoint/savepoint state for operator 61"):
+        with pytest.raises(StackError, match="Cannot map checkpoint/savepoint state for operator 6"):
             flink_run(submission, home, CLUSTER)
