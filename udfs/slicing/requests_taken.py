@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.slicing.fields import Bodies, column, raw_values, text
 from udfs.slicing.from_headers import FromHeaders
+from udfs.slicing.series_names import UNGROUPED, series_name
 
-LabelRows = tuple[list[tuple[str, ...]], NDArray[np.int64]]
+Series = tuple[list[str], NDArray[np.int64]]
 
 
 class FromBodies:
@@ -23,12 +24,14 @@ class FromBodies:
         """Return one value a request."""
         return column(self._bodies, given)
 
-    def label_rows(self, group_by: Sequence[str]) -> LabelRows:
-        """Return the distinct values of the labels `group_by`, and for each request which are its own."""
+    def series(self, group_by: tuple[str, ...]) -> Series:
+        """Return the names of the series there are, and for each request which is its own."""
+        if not group_by:
+            return [UNGROUPED], np.zeros(self.rows.size, dtype=np.int64)
         found: dict[tuple[str, ...], int] = {}
         rows = zip(*(_labels(self._bodies, label) for label in group_by), strict=True)
         codes = [found.setdefault(row, len(found)) for row in rows]
-        return list(found), np.array(codes, dtype=np.int64)
+        return list(map(series_name, found)), np.array(codes, dtype=np.int64)
 
 
 class FromBoth:
@@ -48,13 +51,13 @@ class FromBoth:
         values = [value for values in columns for value in values]
         return [values[position] for position in self._order.tolist()]
 
-    def label_rows(self, group_by: Sequence[str]) -> LabelRows:
-        """Return the distinct values of the labels `group_by`, and for each request which are its own."""
-        found: dict[tuple[str, ...], int] = {}
+    def series(self, group_by: tuple[str, ...]) -> Series:
+        """Return the names of the series there are, and for each request which is its own."""
+        found: dict[str, int] = {}
         codes = []
         for part in self._parts:
-            labels, of_part = part.label_rows(group_by)
-            known = np.array([found.setdefault(row, len(found)) for row in labels], dtype=np.int64)
+            names, of_part = part.series(group_by)
+            known = np.array([found.setdefault(name, len(found)) for name in names], dtype=np.int64)
             codes.append(known[of_part])
         return list(found), np.concatenate(codes)[self._order]
 

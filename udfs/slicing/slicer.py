@@ -22,7 +22,8 @@ from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.slicing.body import Body, decoder
 from udfs.slicing.fields import field_of
 from udfs.slicing.from_headers import FromHeaders, in_headers
-from udfs.slicing.packets import pack
+from udfs.slicing.label_table import LabelTable
+from udfs.slicing.packets import pack_runs
 from udfs.slicing.requests_taken import FromBodies, FromBoth, RequestsTaken
 from udfs.slicing.series_cap import SeriesCap, other_series
 
@@ -96,6 +97,15 @@ class Taken:
     n_dead: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Positions of requests run by run: where each run ends, and the series it is of."""
+
+    members: NDArray[np.int64]
+    ends: list[int]
+    series: list[str]
+
+
 @dataclass
 class RequestSlicer:
     """Takes batches apart for all monitors of `job`.
@@ -108,6 +118,7 @@ class RequestSlicer:
     topic: str
     max_skew_ms: int
     _caps: list[SeriesCap] = field(init=False)
+    _labels: LabelTable = field(init=False, default_factory=LabelTable)
 
     def __post_init__(self) -> None:
         self._caps = [plan.cap() for plan in self.plans]
@@ -145,28 +156,29 @@ class RequestSlicer:
             for given in plan.inputs:
                 if given not in columns:
                     columns[given] = requests.column(given)
-            groups = self._groups(number, requests, batch.offsets[rows], event_ms, np.flatnonzero(~late))
-            for series, members in groups:
-                data = pack(plan.inputs, [_chosen(columns[given], members) for given in plan.inputs])
-                taken.packets[number].append(Packet(int(rows[members[-1]]), series, len(members), data))
+            runs = self._runs(number, requests, batch.offsets[rows], event_ms, np.flatnonzero(~late))
+            packed = pack_runs(plan.inputs, [_chosen(columns[given], runs.members) for given in plan.inputs], runs.ends)
+            last_rows = rows[runs.members[np.array(runs.ends, dtype=np.int64) - 1]].tolist()
+            sizes = np.diff(runs.ends, prepend=0).tolist()
+            taken.packets[number] = list(map(Packet, last_rows, runs.series, sizes, packed))
         for row, monitors in late_for.items():
             detail = f"its slice had closed for {', '.join(monitors)}"
             taken.letters[row] = self._letter(batch, row, Reason.LATE, detail, int(batch.seen_ms[row]))
         return taken
 
-    def _groups(
+    def _runs(
         self,
         number: int,
         requests: RequestsTaken,
         offsets: NDArray[np.int64],
         event_ms: Instants,
         members: NDArray[np.int64],
-    ) -> Iterable[tuple[str, NDArray[np.int64]]]:
-        """Yield (series, positions in order) for each series, slice and shard among `members`."""
+    ) -> _Runs:
+        """Return `members` brought together by series, slice and shard; in order within each."""
         if not members.size:
-            return
+            return _Runs(members, [], [])
         plan = self.plans[number]
-        names, codes = _series(plan, requests)
+        names, codes = requests.series(plan.group_by)
         if plan.group_by:
             admitted = self._caps[number].admit(names, int(event_ms[members].max()))
             if admitted != names:
@@ -177,8 +189,10 @@ class RequestSlicer:
         n_slices = int(slices.max()) - int(slices.min()) + 1
         key = (codes[members] * plan.shards + shards) * n_slices + slices - slices.min()
         order = np.argsort(key, kind="stable")
-        for part in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
-            yield names[codes[members[part[0]]]], members[part]
+        ends = np.append(np.flatnonzero(np.diff(key[order])) + 1, order.size)
+        together = members[order]
+        series = [names[code] for code in codes[together[ends - 1]].tolist()]
+        return _Runs(together, ends.tolist(), series)
 
     def _usable(self, batch: Batch, taken: Taken) -> RequestsTaken:
         """Return the requests that can be used; the others become dead letters."""
@@ -186,7 +200,7 @@ class RequestSlicer:
         expected_ms = np.where(in_time, batch.seen_ms, NO_TIME_MS)
         if not len(batch.numbers):
             return self._by_bodies(batch, taken, expected_ms, range(len(batch.values)))
-        by_headers = FromHeaders(batch.numbers, batch.labels)
+        by_headers = FromHeaders(batch.numbers, batch.labels, self._labels)
         expected_of_rows = expected_ms[by_headers.rows]
         agree = (by_headers.event_time_ms() == expected_of_rows) & (expected_of_rows > 0)
         if not agree.all():
@@ -253,17 +267,6 @@ class RequestSlicer:
             kafka_timestamp_ms=int(batch.timestamps_ms[row]),
             event_time_ms=event_time_ms,
         )
-
-
-def _series(plan: SlicePlan, requests: RequestsTaken) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the names of the series there are, and for each request which is its own.
-
-    A series without a label is one of its own: the empty label.
-    """
-    if not plan.group_by:
-        return ["[]"], np.zeros(requests.rows.size, dtype=np.int64)
-    labels, codes = requests.label_rows(plan.group_by)
-    return [orjson.dumps(row).decode() for row in labels], codes
 
 
 def _chosen(values: Values, members: NDArray[np.int64]) -> Values:
