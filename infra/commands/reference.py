@@ -85,6 +85,11 @@ def command() -> None:
     help="Of a,b,attributes.c; text and truth fields become category features. "
     "[default: every numeric field that is filled]",
 )
+@click.option(
+    "--in-time-order",
+    is_flag=True,
+    help="The rows of the file stand in the order of time, though it has no column event_time_ms.",
+)
 @click.option("--where", multiple=True, help="Take only requests with FIELD=VALUE. Repeatable.")
 @click.option("--points", type=click.IntRange(2), default=DEFAULT_MAX_POINTS, help="Kept a feature at most.")
 @click.option(
@@ -113,7 +118,7 @@ def build(
 
     The file is named by its content, so the same values always give the same file, and a verdict's digest finds it.
     """
-    columns, source = _columns(wanted(features, where), options)
+    columns, source, is_ordered = _columns(wanted(features, where), options)
     try:
         profile = ReferenceProfile.build(
             name,
@@ -122,8 +127,8 @@ def build(
             source=source,
             max_points=points,
             max_categories=max_categories,
-            # The order of a topic's requests is known, so how they depend on each other can be told.
-            in_time_order=options["from_topic"] is not None,
+            # So that how they depend on each other can be told.
+            in_time_order=is_ordered,
         )
     except ReferenceProfileError as error:
         raise Refused(str(error)) from None
@@ -177,8 +182,8 @@ def show(file: Path) -> None:
     _show(profile)
 
 
-def _columns(asked: Wanted, options: dict[str, Any]) -> tuple[Columns, str]:
-    """Return the values of the one source that was named, and that source in words."""
+def _columns(asked: Wanted, options: dict[str, Any]) -> tuple[Columns, str, bool]:
+    """Return the values of the one source that was named, that source in words, and whether they are in time order."""
     named = [option for option in ("from_csv", "from_parquet", "from_topic", "from_trace") if options[option]]
     if len(named) != 1:
         problem = "give exactly one of --from-csv, --from-parquet, --from-topic, --from-trace"
@@ -188,14 +193,16 @@ def _columns(asked: Wanted, options: dict[str, Any]) -> tuple[Columns, str]:
         if options["since"] or options["until"]:
             raise click.UsageError("--since and --until cut a topic or a trace; cut a file with --where, or beforehand")
         path: Path = options[named[0]]
-        columns = columns_of_file(path, asked, is_parquet=named[0] == "from_parquet")
-        return columns, f"file {path.name}{suffix}"
+        columns, has_times = columns_of_file(path, asked, is_parquet=named[0] == "from_parquet")
+        return columns, f"file {path.name}{suffix}", has_times or options["in_time_order"]
+    if options["in_time_order"]:
+        raise click.UsageError("--in-time-order is said of a file; the order of a topic and of a trace is known")
     if named[0] == "from_topic":
         since_ms, until_ms = _instant_ms(options["since"], 0), _instant_ms(options["until"], _now_ms())
         kafka = load_kafka_client(options["bootstrap_servers"], options["kafka_config"])
         columns = columns_of_topic(kafka, options["from_topic"], since_ms, until_ms, asked)
         words = f"topic {options['from_topic']}, event time {rfc3339(since_ms)} to {rfc3339(until_ms)}{suffix}"
-        return columns, words
+        return columns, words, True
     for option in ("since", "until"):
         if options[option] is not None and options[option].instant_ms is not None:
             problem, remedy = "is an instant, but a trace is replayed at any time", "Give a share (50%) or a time (30m)"
@@ -209,7 +216,7 @@ def _columns(asked: Wanted, options: dict[str, Any]) -> tuple[Columns, str]:
     )
     columns = columns_of_trace(plan, asked)
     part = f"{_words(plan.part_from)} to {_words(plan.part_until)}"
-    return columns, f"trace {plan.trace.name}, {part}, model seed {plan.seed}{suffix}"
+    return columns, f"trace {plan.trace.name}, {part}, model seed {plan.seed}{suffix}", True
 
 
 def _instant_ms(at: Position | None, default_ms: int) -> int:

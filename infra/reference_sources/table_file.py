@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 from infra.reference_sources.wanted import ATTRIBUTES, CATEGORIES, Columns, Wanted, as_categories
 from jobs.kafka_client import ConfigurationError
 
+EVENT_TIME = "event_time_ms"
 
-def columns_of_file(path: Path, wanted: Wanted, *, is_parquet: bool) -> Columns:
-    """Return the wanted columns: numbers as float64, nulls as NaN, and categories as texts. O(file) memory.
+
+def columns_of_file(path: Path, wanted: Wanted, *, is_parquet: bool) -> tuple[Columns, bool]:
+    """Return the wanted columns (numbers as float64, nulls as NaN, and categories as texts), and whether their rows are
+    known to be in the order of time: where the file has a column `event_time_ms` without nulls, by which they are then
+    ordered. O(file) memory.
 
     `attributes.NAME` is a column of that name, else it reaches into a column `attributes` (map or struct). Raises
     ConfigurationError naming file, column and remedy.
@@ -23,6 +27,9 @@ def columns_of_file(path: Path, wanted: Wanted, *, is_parquet: bool) -> Columns:
     for field, value in wanted.where.items():
         column = _required(table, path, field)
         table = table.filter(pc.fill_null(pc.equal(_texts(column), value), False))
+    has_times = _has_times(table)
+    if has_times:
+        table = table.sort_by(EVENT_TIME)
     columns: Columns = {}
     for feature in wanted.candidates:
         found = _column(table, feature)
@@ -33,7 +40,14 @@ def columns_of_file(path: Path, wanted: Wanted, *, is_parquet: bool) -> Columns:
             columns[feature] = as_categories(_texts(column).to_pylist())
         else:
             columns[feature] = _numbers(path, feature, column)
-    return wanted.kept(str(path), columns)
+    return wanted.kept(str(path), columns), has_times
+
+
+def _has_times(table: pa.Table) -> bool:
+    if EVENT_TIME not in table.column_names:
+        return False
+    times = table.column(EVENT_TIME)
+    return pa.types.is_integer(times.type) and not times.null_count
 
 
 def _read(path: Path, is_parquet: bool) -> pa.Table:

@@ -14,6 +14,8 @@ from infra.commands.reference import command
 from infra.reference_sources.replayed_trace import columns_of_trace
 from infra.reference_sources.wanted import wanted
 from infra.replay import Position, ReplayPlan
+from infra.replay.resolve import resolve
+from infra.replay.served import served_blocks
 from infra.replay.trace import read_trace
 from udfs.references.embedding_reference import EmbeddingReference
 from udfs.references.profile import ReferenceProfile
@@ -122,10 +124,68 @@ def test_the_trace_is_served_by_the_replays_model() -> None:
     reference, replayed = (columns_of_trace(ReplayPlan(seed=s, part_until=half), asked) for s in (1, 0))
     trace = read_trace()
     rows = int((trace.arrival_ns < trace.duration_ns / 2).sum())
-    assert np.array_equal(reference["input_tokens"], trace.input_tokens[:rows])
-    assert np.array_equal(reference["input_tokens"], replayed["input_tokens"])
+    for drawn in (reference, replayed):  # in the order of event time, which is drawn
+        assert np.array_equal(np.sort(drawn["input_tokens"]), np.sort(trace.input_tokens[:rows]))
     assert not np.any(reference["prompt_entropy"] == replayed["prompt_entropy"])
     assert reference["prompt_entropy"].mean() == pytest.approx(replayed["prompt_entropy"].mean(), abs=0.02)
+
+
+# What depends on the order of the rows.
+
+
+def waves(folder: Path, *, is_shuffled: bool, times: list[int | None] | None = None) -> Path:
+    """An AR(1) series of coefficient 0.9, as Parquet; `times` are event times of the rows before they are shuffled."""
+    rng = np.random.default_rng(3)
+    values = np.zeros(2000)
+    for at in range(1, values.size):
+        values[at] = 0.9 * values[at - 1] + rng.normal()
+    columns = {"queue_seconds": pa.array(values)} | ({"event_time_ms": pa.array(times)} if times else {})
+    table = pa.table(columns)
+    folder.mkdir()
+    file = folder / "waves.parquet"
+    pq.write_table(table.take(rng.permutation(values.size)) if is_shuffled else table, file)
+    return file
+
+
+def autocorrelation(file: Path, *more: str) -> float | None:
+    profile = built(run("build", "chat", "--from-parquet", str(file), "--out", str(file.parent), *more))
+    return profile.features["queue_seconds"].autocorrelation
+
+
+def test_a_file_with_event_times_is_taken_in_their_order(tmp_path: Path) -> None:
+    times: list[int | None] = list(range(1, 2001))
+    assert autocorrelation(waves(tmp_path / "shuffled", is_shuffled=True, times=times)) == pytest.approx(0.9, abs=0.05)
+
+
+def test_the_order_of_a_file_without_them_is_not_known_unless_it_is_said(tmp_path: Path) -> None:
+    file = waves(tmp_path / "plain", is_shuffled=False)
+    assert autocorrelation(file) is None
+    assert autocorrelation(file, "--in-time-order") == pytest.approx(0.9, abs=0.05)
+    times = [None, *range(2, 2001)]
+    assert autocorrelation(waves(tmp_path / "holes", is_shuffled=True, times=times)) is None
+
+
+def test_a_csv_is_taken_in_the_order_of_its_event_times(tmp_path: Path) -> None:
+    file = tmp_path / "requests.csv"
+    rows = [f"{at},{at % 100}" for at in (*range(1001, 2001), *range(1, 1001))]
+    file.write_text("\n".join(["event_time_ms,input_tokens", *rows]))
+    profile = built(run("build", "chat", "--from-csv", str(file), "--out", str(tmp_path)))
+    in_order = ReferenceProfile.build("chat", {"input_tokens": np.arange(1, 2001) % 100}, source="", in_time_order=True)
+    expected = in_order.features["input_tokens"].autocorrelation
+    assert expected is not None
+    assert profile.features["input_tokens"].autocorrelation == expected
+
+
+def test_the_traces_requests_are_in_the_order_of_event_time(tmp_path: Path) -> None:
+    plan = ReplayPlan(seed=1, part_until=Position(seconds=600))
+    ends, tokens = [], []
+    for _, block in served_blocks(resolve(plan)):
+        ends += block.end_ns.tolist()
+        tokens += block.fields["output_tokens"].tolist()
+    by_end = [tokens[at] for at in np.argsort(ends, kind="stable")]
+    assert columns_of_trace(plan, wanted("output_tokens", ()))["output_tokens"].tolist() == by_end
+    profile = built(run("build", "chat", "--from-trace", "--until", "10m", "--out", str(tmp_path)))
+    assert profile.features["output_tokens"].autocorrelation is not None
 
 
 def test_show_verifies_the_digest(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,6 +212,7 @@ def test_show_verifies_the_digest(csv: Path, tmp_path: Path, capsys: pytest.Capt
         (("--from-csv", "none.csv"), "none.csv: (file): no such file"),
         (("--from-parquet", "{csv}"), "can't be read as Parquet"),
         (("--from-csv", "{csv}", "--from-trace"), "exactly one"),
+        (("--from-trace", "--in-time-order"), "is said of a file"),
         ((), "exactly one"),
         (("--from-trace", "--until", "2026-01-31T12:00:00Z"), "--until: is an instant"),
         (("--from-trace", "--features", "perplexity"), "perplexity: is no field of a replayed request"),
