@@ -1,6 +1,7 @@
-"""The laws every mergeable sketch obeys, as one suite over log, category, moments, vector sums and version sketches.
+"""The laws every mergeable sketch obeys, as one suite over log, category, moments, vector sums, excess and versions.
 
-Equal means equal to the last bit, but for the mean and the squared deviations of moments, which are sums of floats:
+Equal means equal to the last bit, but for the mean and the squared deviations of moments and for the excess beyond a
+reference, which are sums of floats:
 there, only merging in another grouping may move the last digits.
 """
 
@@ -18,9 +19,12 @@ from hypothesis import strategies as st
 from udfs.sketches.category import CategoryCounts
 from udfs.sketches.log import LogSketch
 from udfs.sketches.moments import Moments
+from udfs.sketches.rank_excess import RankExcess
+from udfs.sketches.reference import RankReference
 from udfs.sketches.vector_sum import VectorSum
 from udfs.versions.version_sketch import VersionSketch
 
+RANKS = RankReference.from_values([-2.0, 0.5, 0.5, 1.0, 3.0])
 GOLDEN = Path(__file__).parent.parent / "golden/sketches"
 number = st.integers(-4, 4).map(float) | st.floats(allow_subnormal=True)
 moderate = st.integers(-4, 4).map(float) | st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, -math.inf])
@@ -98,6 +102,15 @@ FAMILIES = {
         "moments_v1",
         _without_float_sums,
     ),
+    "rank and excess": Family(
+        moderate,
+        lambda values: RankExcess.from_values(values, RANKS),
+        RankExcess.empty(RANKS),
+        lambda data: RankExcess.merge_all(data, RANKS),
+        lambda sketch: sketch.rank.n + sketch.rank.n_null,
+        "rank_excess_v1",
+        lambda sketch: sketch.rank,
+    ),
     "vector sum": Family(
         vector,
         lambda values: VectorSum.from_vectors(values, 2),
@@ -142,6 +155,8 @@ def _sketches(family: Family, data: st.DataObject, count: int) -> list[Any]:
 
 def _same(family: Family, one: Any, other: Any) -> None:
     assert family.comparable(one) == family.comparable(other)
+    if isinstance(one, RankExcess):
+        assert one.excess == pytest.approx(other.excess, rel=1e-12)
     if isinstance(one, Moments) and one.mean is not None:
         size = max(abs(one.minimum), abs(one.maximum))
         assert one.mean == pytest.approx(other.mean, rel=1e-12, abs=1e-12 * size)

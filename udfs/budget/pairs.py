@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from schemas.ids import content_digest
-from udfs.budget.binned import BinnedThreshold
+from udfs.budget.binned import BinnedThreshold, drawn_slices
 from udfs.budget.cache import AnswerCache
 from udfs.budget.episodes import quiet_windows
 from udfs.budget.onset_curve import OnsetCurve
 from udfs.budget.onset_levels import OnsetLevels
 from udfs.budget.simulation import ALGORITHM_VERSION, SimulationPolicy, levels_of
-from udfs.budget.sources import Autoregressive, Independent, Source
 from udfs.budget.threshold import DEFAULT_PROMISE, PromisePolicy, check_rate, rounded_up
 from udfs.budget.window_statistics import slice_sizes
 from udfs.sketches.log_bins import log_bins
@@ -34,6 +32,8 @@ from udfs.statistics.samples import sample
 Floats = NDArray[np.float64]
 TEST = "ks_two_streams"
 WINDOWS = 400_000
+NANOSECONDS_A_VALUE = 100.0
+"""Of two streams whose values must be drawn one by one, on a slow core: bounds the windows, without a clock."""
 FINE_BINS = 1000
 N_FACTORS = (1 / 16, 1 / 2, 2.0)
 """At how many values a side, times those of a whole window: an arm may have any share of them."""
@@ -86,8 +86,11 @@ class PairQuestion:
         return content_digest(orjson.dumps(self.key(policy), option=orjson.OPT_SORT_KEYS))
 
     def simulated(self, policy: SimulationPolicy) -> OnsetLevels:
-        """Simulate, the same for the same question and policy. Some 5 to 20 s of one core."""
+        """Simulate, the same for the same question and policy. Some 5 to 80 s of one core."""
         windows = min(WINDOWS, policy.most_windows)
+        if self.coefficient:
+            cost = 2.0 * self.n / self.overlap * NANOSECONDS_A_VALUE
+            windows = min(windows, max(policy.fewest_windows, int(policy.most_seconds * 1e9 / cost)))
         streams = math.ceil(windows / policy.windows_a_stream(self.overlap))
         rng = np.random.default_rng(policy.seed)
         statistics = simulated_pairs(self, rng, streams, policy.slides_of(self.overlap))
@@ -98,15 +101,11 @@ class PairQuestion:
 def simulated_pairs(question: PairQuestion, rng: np.random.Generator, streams: int, slides: int) -> Floats:
     """Return the certain end of D of two quiet streams' windows: float64 of shape (streams, slides - overlap + 1)."""
     sizes = np.resize(np.array(slice_sizes(question.n, question.overlap)), slides)
-    source: Source = Autoregressive(question.coefficient) if question.coefficient else Independent()
-    edges = ndtri(question.edges) if question.coefficient else question.edges
-    slice_of = np.repeat(np.arange(slides) * (edges.size + 1), sizes)
+    shares = np.maximum(np.diff(question.edges, prepend=0.0, append=1.0), 0.0)
 
-    def reached() -> NDArray[np.int32]:
-        bins = edges.searchsorted(source.draw(rng, int(sizes.sum()))) + slice_of
-        counts = np.bincount(bins, minlength=slides * (edges.size + 1)).reshape(slides, -1)
-        sums = np.zeros((slides + 1, edges.size + 1), dtype=np.int32)
-        np.cumsum(counts, axis=1, out=sums[1:])
+    def reached() -> NDArray[np.int64]:
+        sums = np.zeros((slides + 1, shares.size), dtype=np.int64)
+        np.cumsum(drawn_slices(rng, shares, sizes, question.coefficient), axis=1, out=sums[1:])
         return np.cumsum(sums, axis=0, out=sums)
 
     found = []

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from udfs.sketches.rank import RankSketch
+from udfs.sketches.rank_bytes import read_reference
 from udfs.sketches.reference import RankReference
 from udfs.statistics.gap_norms import area_between, root_mean_square_gap
 from udfs.statistics.samples import sample
@@ -50,17 +51,31 @@ class RankExcess:
             return cls(rank, float(np.sum(points[0] - below) + np.sum(above - points[-1])))
 
     @classmethod
+    def empty(cls, reference: RankReference) -> "RankExcess":
+        """Return the sketch of no values, neutral under `merge`."""
+        return cls.from_values([], reference)
+
+    def merge(self, other: "RankExcess") -> "RankExcess":
+        """Return the sketch of both samples pooled. Raises ValueError where the references differ. O(k)."""
+        return RankExcess(self.rank.merge(other.rank), self.excess + other.excess)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, reference: RankReference | None = None) -> "RankExcess":
+        """Read a sketch back. Raises ValueError on bytes that are no sketch or have another reference. O(k).
+
+        Without `reference`, whose points the bytes don't hold, it still merges, and tells `cramer_von_mises`.
+        """
+        return cls.merge_all([data], read_reference(_split(data)[1]) if reference is None else reference)
+
+    @classmethod
     def merge_all(cls, sketches: Iterable[bytes], reference: RankReference) -> "RankExcess":
         """Return the sketch of all samples pooled. Raises ValueError on other bytes or another reference."""
-        parts = [unseal(data, _TAG) for data in sketches]
-        if any(len(part) < _BODY.size for part in parts):
-            refuse(_TAG, "the lengths do not add up")
-        excess = [_BODY.unpack_from(part)[0] for part in parts]
+        parts = [_split(data) for data in sketches]
         try:
-            total = math.fsum(excess)
+            total = math.fsum(excess for excess, _ in parts)
         except OverflowError:
             total = math.inf
-        return cls(RankSketch.merge_all([part[_BODY.size :] for part in parts], reference), total)
+        return cls(RankSketch.merge_all([rank for _, rank in parts], reference), total)
 
     def to_bytes(self) -> bytes:
         """Return the sketch as bytes, the same for equal sketches."""
@@ -82,3 +97,12 @@ class RankExcess:
     def _gaps(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         gaps = np.cumsum(self.rank.counts) / self.rank.n - self.rank.reference.ecdf
         return gaps[:-1:2], gaps[1::2]
+
+
+def _split(data: bytes) -> tuple[float, bytes]:
+    """The excess, and the bytes of the rank sketch."""
+    body = unseal(data, _TAG)
+    if len(body) < _BODY.size:
+        refuse(_TAG, "the lengths do not add up")
+    excess: float = _BODY.unpack_from(body)[0]
+    return excess, body[_BODY.size :]
