@@ -16,20 +16,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.judges import END_MS, FRAME
+from udfs.judging.binned import BinnedCategories, BinnedNumbers
+from udfs.judging.embedding import EmbeddingJudge, EmbeddingPolicy
 from udfs.judging.fixed_limit import Figure, FixedLimit, Limit
 from udfs.judging.new_category import NewCategory
 from udfs.judging.null_rate import NullRate
 from udfs.judging.range import Range
 from udfs.judging.reference_categories import ReferenceCategories
+from udfs.judging.reference_distance import ReferenceDistance
+from udfs.judging.reference_divergence import DivergencePolicy, ReferenceDivergence, Test
 from udfs.judging.reference_ks import ReferenceKs
 from udfs.judging.stream_pair import PairPolicy
 from udfs.judging.transform_mismatch import MismatchPolicy, TransformMismatch
 from udfs.judging.two_streams import TwoStreams
 from udfs.judging.unmonitored import Unmonitored
+from udfs.judging.version_semantics import VersionSemantics
+from udfs.judging.window_batch import Window, judge_windows
 from udfs.judging.window_judge import InputKind, WindowJudge
 from udfs.judging.with_findings import WithFindings
 from udfs.references.category_feature import CategoryReference
+from udfs.references.embedding_reference import build_embedding_reference
 from udfs.sketches.reference import RankReference
+from udfs.versions.version_limits import ConfidenceShiftLimit, ConsistencyLimit, DivergenceLimit
 
 POINTS = RankReference.from_values([-1.0, 0.0, 0.0, 1.0, 2.5, 40.0])
 MANY_POINTS = np.array([-3.0, -1.0, 0.0, 0.0, 1.0] * 3 + [2.0, 2.5, 4.0, 9.0, 40.0, 41.0, 1e9])
@@ -40,7 +48,10 @@ number = st.integers(-4, 4).map(float) | st.floats(allow_nan=False)
 moderate = st.integers(-4, 4).map(float) | st.floats(-1e6, 1e6)
 text = st.sampled_from(["a", "b", "c", "d"]) | st.text(max_size=3)
 odd = st.none() | st.just(math.nan)
+coordinate = st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-300, 1e300, math.inf, math.nan])
+vector = st.lists(coordinate, min_size=2, max_size=2).map(np.array) | st.none() | st.just(np.ones(3))
 mixed = {
+    InputKind.VECTOR: vector | st.just(np.empty(0)) | st.just(np.zeros(2)),
     InputKind.NUMBER: number | odd | st.booleans() | st.integers(-5, 5) | st.decimals(-9, 9, places=2),
     InputKind.TEXT: text | st.none() | st.booleans() | st.integers(-3, 3) | st.floats(),
 }
@@ -67,6 +78,27 @@ def two_streams(baseline: str | None, max_labels: int = 9) -> TwoStreams:
 RANGE = Range(FRAME, "f", -1.0, 40.0, n_reference=6, max_share=0.1, min_samples=2)
 NULLS = NullRate(FRAME, "f", 90, 10, alpha=0.01, min_effect=0.0, min_samples=2)
 NEW = NewCategory(FRAME, "f", COUNTS, max_share=0.1, min_samples=2, names_kept=3)
+
+
+def diverged(test: Test) -> ReferenceDivergence[Any]:
+    return ReferenceDivergence(FRAME, "f", BinnedNumbers(POINTS), DivergencePolicy(test, 0.1, 2))
+
+
+VERSIONS = VersionSemantics(
+    FRAME,
+    "agreement",
+    "kl",
+    "js",
+    ConsistencyLimit(0.85, 2),
+    ConfidenceShiftLimit(0.32, min_samples=2),
+    DivergenceLimit(0.1, 2),
+)
+EMBEDDED = EmbeddingJudge(
+    FRAME,
+    "f",
+    build_embedding_reference([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 2, name="law", source="a test"),
+    EmbeddingPolicy(min_samples=2),
+)
 
 
 @dataclass(frozen=True)
@@ -100,6 +132,19 @@ MEMBERS: dict[str, Member] = {
     "unmonitored": Member(Unmonitored(FRAME, "names", frozenset({"a"}), 0.2, 2, max_names=2, names_kept=3)),
     "new_category": Member(NEW),
     "transform_mismatch": Member(TransformMismatch(FRAME, "f", MANY_POINTS, MismatchPolicy(min_samples=2))),
+    "psi": Member(diverged("psi")),
+    "kl_divergence": Member(diverged("kl_divergence")),
+    "js_divergence_of_categories": Member(
+        ReferenceDivergence(FRAME, "f", BinnedCategories(COUNTS.counts), DivergencePolicy("js_divergence", 0.1, 2))
+    ),
+    "cramer_von_mises": Member(ReferenceDistance(FRAME, "f", "cramer_von_mises", POINTS, 0.1, 2)),
+    "wasserstein_1": Member(
+        ReferenceDistance(FRAME, "f", "wasserstein_1", POINTS, 0.1, 2),
+        {InputKind.NUMBER: moderate | odd},
+        sums_floats=True,
+    ),
+    "version_semantics": Member(VERSIONS, sums_floats=True),
+    "embedding": Member(EMBEDDED, {InputKind.VECTOR: vector}, sums_floats=True),
     "numeric_with_findings": Member(WithFindings(reference_ks(), (NULLS,), (RANGE,)), speaks_of_nulls=True),
     "category_with_findings": Member(WithFindings(reference_categories(), (NULLS,), (NEW,)), speaks_of_nulls=True),
 }
@@ -173,9 +218,30 @@ EDGES: dict[str, dict[InputKind, list[Any]]] = {
     "one_row": {InputKind.NUMBER: [1.0], InputKind.TEXT: ["a"]},
     "all_null": {InputKind.NUMBER: [None, math.nan] * 5, InputKind.TEXT: [None] * 10},
     "all_equal": {InputKind.NUMBER: [7.0] * 10, InputKind.TEXT: ["z"] * 10},
-    "infinite": {InputKind.NUMBER: [math.inf, -math.inf] * 5, InputKind.TEXT: ["inf"] * 10},
-    "opposite": {InputKind.NUMBER: [1.7e308, -1.7e308] * 20, InputKind.TEXT: ["a", "z"] * 20},
-    "huge": {InputKind.NUMBER: [1.7e308, -1.7e308, 5e-324, -5e-324] * 3, InputKind.TEXT: ["x" * 9_999, "\ud800"] * 6},
+    "infinite": {
+        InputKind.NUMBER: [math.inf, -math.inf] * 5,
+        InputKind.TEXT: ["inf"] * 10,
+        InputKind.VECTOR: [np.full(2, math.inf)] * 10,
+    },
+    "opposite": {
+        InputKind.NUMBER: [1.7e308, -1.7e308] * 20,
+        InputKind.TEXT: ["a", "z"] * 20,
+        InputKind.VECTOR: [np.ones(2), -np.ones(2)] * 20,
+    },
+    "huge": {
+        InputKind.NUMBER: [1.7e308, -1.7e308, 5e-324, -5e-324] * 3,
+        InputKind.TEXT: ["x" * 9_999, "\ud800"] * 6,
+        InputKind.VECTOR: [np.full(2, 1.7e308), np.full(2, 5e-324)] * 6,
+    },
+}
+VECTORS: dict[str, list[Any]] = {
+    "empty": [],
+    "one_row": [np.ones(2)],
+    "all_null": [None] * 10,
+    "all_equal": [np.ones(2)] * 10,
+    "infinite": [np.full(2, math.inf)] * 10,
+    "opposite": [np.ones(2), -np.ones(2)] * 20,
+    "huge": [np.full(2, 1.7e308), np.full(2, 5e-324)] * 6,
 }
 
 
@@ -183,12 +249,27 @@ EDGES: dict[str, dict[InputKind, list[Any]]] = {
 @pytest.mark.parametrize("edge", EDGES)
 def test_the_edges_have_verdicts(name: str, edge: str) -> None:
     judge = MEMBERS[name].judge
-    rows = list(zip(*(EDGES[edge][kind] for kind in MEMBERS[name].kinds), strict=True))
+    of_kind = EDGES[edge] | {InputKind.VECTOR: VECTORS[edge]}
+    rows = list(zip(*(of_kind[kind] for kind in MEMBERS[name].kinds), strict=True))
     for slices in ([rows], [[], rows, []]):
         for verdict in judge.judge(["m1"], END_MS, [judge.sketch(*columns(judge, part)) for part in slices]):
             check_finite([verdict.statistic, verdict.p_value, verdict.log10_p_value, verdict.effect, verdict.evidence])
             assert verdict.to_json()
             assert len(verdict.to_json()) < 20_000
+
+
+@member
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_windows_judged_together_are_those_judged_one_by_one(name: str, data: st.DataObject) -> None:
+    judge = MEMBERS[name].judge
+    several = st.lists(st.lists(MEMBERS[name].rows(), max_size=3), min_size=1, max_size=6)
+    windows = [
+        Window(["m1"], END_MS + number, [judge.sketch(*columns(judge, rows)) for rows in slices])
+        for number, slices in enumerate(data.draw(several))
+    ]
+    together = [[verdict.to_json() for verdict in said] for said in judge_windows(judge, windows)]
+    assert together == [[verdict.to_json() for verdict in judge.judge(*window)] for window in windows]
 
 
 NO_NULL_COUNTS = {"n_window_null": None, "n_reference_null": None}
@@ -202,13 +283,18 @@ def test_a_nan_moves_nothing_but_the_counts_of_nulls(name: str, data: st.DataObj
     each = MEMBERS[name]
     rows = data.draw(each.rows())
     place = data.draw(st.integers(0, len(rows)))
-    rest = tuple(data.draw(st.sampled_from([row[1:] for row in rows]))) if rows else ("a",) * (len(each.kinds) - 1)
+    rest = data.draw(st.sampled_from([row[1:] for row in rows])) if rows else ("a",) * (len(each.kinds) - 1)
+    kinds_of_rest = zip(rest, each.kinds[1:], strict=True)
+    rest = tuple(math.nan if kind is InputKind.NUMBER else value for value, kind in kinds_of_rest)
     with_nan = [*rows[:place], (math.nan, *rest), *rows[place:]]
     before, after = (list(map(orjson.loads, verdicts(each.judge, [part]))) for part in (rows, with_nan))
     assert len(before) == len(after)
     for without, with_one in zip(before, after, strict=True):
         if without["feature"].startswith("null_rate"):
             continue
+        if without["status"] == "no_data":  # with a null there is a row, of which nothing can be said
+            without |= {"status": with_one["status"]}
+            assert with_one["statistic"] is None
         assert without | NO_NULL_COUNTS == with_one | NO_NULL_COUNTS
         more = sum(with_one[count] - without[count] for count in NO_NULL_COUNTS)
         assert more == 1 if len(each.kinds) == 1 else more in (0, 1)  # with a label, only the stream it belongs to
