@@ -85,11 +85,18 @@ def _judge_explained(monitor: Monitor, judge: WindowJudge, n: int, overlap: int,
     sketch = judge.sketch(*(_made_up(judge, given.kind, n) for given in judge.inputs))
     verdicts = judge.judge([""] * len(monitor.group_by), monitor.window_ms, [sketch] * overlap)
     return JudgeExplained(
-        features=tuple(verdict.feature for verdict in verdicts),
+        features=tuple(verdict.feature for verdict in verdicts) or _of_labels(judge),
         collects=", ".join(given.field for given in judge.inputs),
         slice_bytes=len(sketch),
         false_alarms=_false_alarms(monitor, judge, overlap, samples),
     )
+
+
+def _of_labels(judge: WindowJudge) -> tuple[str, ...]:
+    """What a test speaks of that has a verdict for each label: made-up requests have but one."""
+    if not isinstance(judge, TwoStreams):
+        return ()
+    return (f"two_stream_ks({judge.field}:LABEL|{judge.baseline or 'BASELINE'})",)
 
 
 def _made_up(judge: WindowJudge, kind: InputKind, n: int) -> Values:

@@ -102,6 +102,7 @@ def test_arms_of_a_monitor_are_under_its_budget(tmp_path: Path) -> None:
         assert (verdict.statistic > verdict.threshold) is (verdict.p_value < verdict.alpha) is verdict.drifted
     assert "beyond expected_labels" in pooled.evidence["false_alarm_budget"]["reason"]
     (told,) = explained(loaded, samples=400).judges
+    assert told.features == ("two_stream_ks(input_tokens:LABEL|control)",)
     assert "promised: D > 0." in told.false_alarms
     assert "NOT" not in told.false_alarms
 
