@@ -12,8 +12,8 @@ _TEXT = re.compile(r"(?P<alarms>\d+(?:\.\d+)?)\s+per\s+(?P<period>\d+(?:\.\d+)?)
 class FalseAlarmBudget:
     """At most `alarms` false alarms, on average, in `seconds` or in `windows`; exactly one of the two is given.
 
-    It is a budget of the whole monitor. Its tests, one a feature and series, share it evenly: the expected number of
-    alarms of several tests is the sum of theirs, however the tests depend on each other.
+    Whatever shares it, shares it evenly (`jobs.monitor_budget` says what does): the expected number of alarms of
+    several tests is the sum of theirs, however the tests depend on each other.
     """
 
     alarms: float
