@@ -42,6 +42,7 @@ def test_divergence_has_no_limit_by_default() -> None:
         (ScoreSum.from_values([0.0] * 999), Status.INSUFFICIENT_DATA),
         (ScoreSum.from_values([None] * 5000), Status.INSUFFICIENT_DATA),
         (ScoreSum.from_values([7.0] * 5000), Status.INVALID),
+        (ScoreSum.from_values([7.0] * 5000 + [None]), Status.INVALID),
     ],
 )
 def test_where_there_is_no_figure_nothing_passes(scores: ScoreSum, status: Status) -> None:

@@ -72,6 +72,8 @@ def _judged(quantity: str, scores: ScoreSum, threshold: float, min_samples: int,
 def _status(scores: ScoreSum, min_samples: int) -> Status:
     if scores.n >= min_samples:
         return Status.OK
-    if scores.n or scores.n_null:
+    if scores.n:
         return Status.INSUFFICIENT_DATA
-    return Status.INVALID if scores.n_invalid else Status.NO_DATA
+    if scores.n_invalid:  # also beside nulls, which say nothing
+        return Status.INVALID
+    return Status.INSUFFICIENT_DATA if scores.n_null else Status.NO_DATA
