@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ks_2samp
+from scipy.stats import ks_2samp, kstwo
 
 from udfs.sketches.rank import RankSketch
+from udfs.sketches.rank_windows import FEWEST_TOGETHER, merge_windows
 from udfs.sketches.reference import RankReference
 
 TIED = RankReference.from_values([1.0, 2.0, 2.0, 5.0, float("inf"), None])
@@ -171,3 +172,16 @@ def test_the_window_slides_with_d_of_scipy() -> None:
         current = np.concatenate(slices[max(0, end - 4) : end + 1])
         assert window.n == current.size
         assert window.statistic() == ks_2samp(points, current, method="asymp").statistic
+
+
+def test_ten_million_rows_against_fifty_thousand_points() -> None:
+    """D is scipy's: ten slices of the same million have its D, as each of them has."""
+    rng = np.random.default_rng(5)
+    points, million = rng.lognormal(size=50_000), rng.lognormal(0.01, size=1_000_000)
+    reference = RankReference.from_values(points)
+    slices = [RankSketch.from_values(np.append(million, [np.nan]), reference).to_bytes()] * 10
+    expected = ks_2samp(points, million, method="asymp").statistic
+    for merged in (RankSketch.merge_all(slices, reference), *merge_windows([slices] * FEWEST_TOGETHER, reference)):
+        assert merged.statistic() == expected
+        assert (merged.n, merged.n_null) == (10_000_000, 10)
+        assert merged.result().p_value == pytest.approx(kstwo.sf(expected, 49_751), rel=1e-10)
