@@ -5,15 +5,17 @@ together. Streams are drawn from the truth; thresholds come from what a user has
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jobs.monitor_budget import divided_budget
+from udfs.budget.cache import AnswerCache
 from udfs.budget.distances import distance_budget, unit_of
 from udfs.budget.onset_curve import OnsetCurve
 from udfs.budget.pairs import bin_edges, pair_budget
+from udfs.budget.simulation import DEFAULT_POLICY
 from udfs.budget.sources import Autoregressive, Independent, Source
 from udfs.budget.threshold import PromisePolicy, source_for, threshold_curve
 from udfs.budget.window_statistics import Layout, Norm, simulated_statistics
@@ -25,8 +27,9 @@ POINTS, SLIDES, OVERLAP = 1000, 240, 10
 ONE_N = PromisePolicy(n_factors=(1.0,))
 SIGMA = 0.8
 """Of latencies: lognormal, the 99th of 100 is six times the median."""
-REFERENCES = 6
+REFERENCES = 24
 """A promise is the average over references, and those of Wasserstein-1 differ in scale too."""
+SHORTER = AnswerCache(None, replace(DEFAULT_POLICY, most_windows=60_000))
 PAIR_WINDOWS, ACCURACY = 200_000, 0.01
 
 
@@ -75,18 +78,19 @@ def of_distances(*, n_reference: int, n: int, rate: float, windows: int, seed: i
             values = source.draw(np.random.default_rng([seed, number]), n_reference)
             stored = FeatureReference.from_values(values, max_points=POINTS)
             asked = {"n": n, "overlap": OVERLAP, "coefficient": coefficient, "rate": rate}
-            budget = distance_budget(norm, stored, **asked, promise=ONE_N)  # type: ignore[arg-type]  # by name
+            cache = AnswerCache(None) if references == 1 else SHORTER
+            budget = distance_budget(norm, stored, **asked, promise=ONE_N, cache=cache)  # type: ignore[arg-type]  # by name
             levels.append(budget.at(n).level * unit_of(norm, stored))
         words = {"cramer_von_mises": "Cramer-von Mises", "wasserstein_1": "Wasserstein-1"}[norm]
         yield _rate(f"{words}, {name}", found, levels)
 
 
 def of_pairs(*, n: int, rate: float, seed: int) -> Iterator[Rate]:
-    """Yield two arms of n values each, one of a tenth, AR(1) arms, and an hour against an earlier one."""
+    """Yield two arms of n values each, a small beside a large one, AR(1) arms, an hour against an earlier one."""
     rng = np.random.default_rng(seed)
     cases = [
         ("two streams, latencies", n, n, 0.0, OVERLAP),
-        (f"two streams, {9 * n // 5} against {n // 5}", 9 * n // 5, n // 5, 0.0, OVERLAP),
+        (f"two streams, {2 * n - 200} against 200", 2 * n - 200, 200, 0.0, OVERLAP),
         ("two streams, an AR(1) of coefficient 0.6 each", n, n, 0.6, OVERLAP),
         ("same hour", n, n, 0.0, 1),
     ]
