@@ -6,6 +6,7 @@ writes the same bytes.
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -80,24 +81,25 @@ class Verdict:
 
         Windows by count have a number in their evidence, and it counts too: two of them may end in one millisecond.
         """
+        return self._id(self.series_key)
+
+    def _id(self, series_key: str) -> str:
         number = (self.evidence["window_number"],) if "window_number" in self.evidence else ()
-        parts = (self.series_key, self.window_end_ms, self.config_digest, self.reference_digest or "", *number)
+        parts = (series_key, self.window_end_ms, self.config_digest, self.reference_digest or "", *number)
         return record_id(*parts)
 
     def to_json(self) -> bytes:
         """The Kafka value: ids first, times as RFC 3339, keys in a fixed order."""
-        body = {each.name: getattr(self, each.name) for each in fields(self)}  # asdict would copy all evidence, slowly
-        start, end = body.pop("window_start_ms"), body.pop("window_end_ms")
-        return orjson.dumps(
-            {
-                "schema_version": 1,
-                "verdict_id": self.verdict_id,
-                "series_key": self.series_key,
-                "window_start": rfc3339(start),
-                "window_end": rfc3339(end),
-                **body,
-            }
-        )
+        key = self.series_key
+        head = {
+            "schema_version": 1,
+            "verdict_id": self._id(key),
+            "series_key": key,
+            "window_start": rfc3339(self.window_start_ms),
+            "window_end": rfc3339(self.window_end_ms),
+        }
+        # asdict would copy all evidence, slowly
+        return orjson.dumps(head | dict(zip(_BODY_FIELDS, _body_of(self), strict=True)))
 
     @classmethod
     def from_json(cls, data: bytes) -> "Verdict":
@@ -117,6 +119,10 @@ class Verdict:
         if verdict_id != verdict.verdict_id:
             raise ValueError("not a verdict: its id is not of its series, window, configuration and reference")
         return verdict
+
+
+_BODY_FIELDS = [each.name for each in fields(Verdict) if each.name not in ("window_start_ms", "window_end_ms")]
+_body_of = attrgetter(*_BODY_FIELDS)
 
 
 def series_key(monitor: str, feature: str, labels: dict[str, str]) -> str:

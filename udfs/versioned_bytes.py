@@ -15,6 +15,8 @@ from typing import NoReturn
 
 _HEADER = struct.Struct("<B3s")
 _CRC = struct.Struct("<I")
+_SHORTEST = _HEADER.size + _CRC.size
+_CRC_OF_WHOLE = 0x2144DF1C  # what any bytes that end in their own CRC-32 have as CRC-32
 
 
 def seal(tag: bytes, version: int, body: bytes) -> bytes:
@@ -33,17 +35,16 @@ def unseal(data: bytes, tag: bytes, *, version: int = 1) -> bytes:
     >>> unseal(seal(b"LOG", 1, b"abc"), b"LOG")
     b'abc'
     """
-    if len(data) < _HEADER.size + _CRC.size:
+    if data[1:4] == tag and data[0] == version and len(data) >= _SHORTEST and zlib.crc32(data) == _CRC_OF_WHOLE:
+        return data[4 : -_CRC.size]
+    if len(data) < _SHORTEST:
         refuse(tag, f"{len(data)} bytes are too few")
     found_version, found_tag = _HEADER.unpack_from(data)
-    (crc,) = _CRC.unpack_from(data, len(data) - _CRC.size)
     if found_tag != tag:
         refuse(tag, f"the tag is {found_tag!r}")
     if found_version != version:
         refuse(tag, f"version {found_version} is unknown, version {version} was expected")
-    if zlib.crc32(memoryview(data)[: -_CRC.size]) != crc:
-        refuse(tag, "the checksum is wrong, the bytes were changed or cut")
-    return data[_HEADER.size : -_CRC.size]
+    refuse(tag, "the checksum is wrong, the bytes were changed or cut")
 
 
 def refuse(tag: bytes, problem: str) -> NoReturn:

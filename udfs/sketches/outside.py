@@ -65,15 +65,18 @@ class OutsideCounts:
         >>> OutsideCounts.merge_all(slices).share
         0.6666666666666666
         """
-        parts = [cls.from_bytes(data) for data in sketches]
+        parts = [_unpacked(data) for data in sketches]
+        if not parts:
+            return cls()
+        n, n_null, n_infinite, n_below, n_above, smallest, largest = zip(*parts, strict=True)
         return cls(
-            sum(part.n for part in parts),
-            sum(part.n_null for part in parts),
-            sum(part.n_infinite for part in parts),
-            sum(part.n_below for part in parts),
-            sum(part.n_above for part in parts),
-            min((part.smallest for part in parts if part.smallest is not None), default=None),
-            max((part.largest for part in parts if part.largest is not None), default=None),
+            sum(n),
+            sum(n_null),
+            sum(n_infinite),
+            sum(n_below),
+            sum(n_above),
+            min((end for end in smallest if not math.isnan(end)), default=None),
+            max((end for end in largest if not math.isnan(end)), default=None),
         )
 
     def to_bytes(self) -> bytes:
@@ -85,10 +88,12 @@ class OutsideCounts:
     @classmethod
     def from_bytes(cls, data: bytes) -> "OutsideCounts":
         """Read counts back. Raises ValueError on bytes that are none."""
-        body = unseal(data, _TAG)
-        if len(body) != _BODY.size:
-            refuse(_TAG, f"{len(body)} bytes of body, {_BODY.size} were expected")
-        n, n_null, n_infinite, n_below, n_above, smallest, largest = _BODY.unpack(body)
-        if not n:
-            return cls(n_null=n_null)
-        return cls(n, n_null, n_infinite, n_below, n_above, smallest, largest)
+        return cls.merge_all([data])
+
+
+def _unpacked(data: bytes) -> tuple[int, int, int, int, int, float, float]:
+    body = unseal(data, _TAG)
+    if len(body) != _BODY.size:
+        refuse(_TAG, f"{len(body)} bytes of body, {_BODY.size} were expected")
+    unpacked: tuple[int, int, int, int, int, float, float] = _BODY.unpack(body)
+    return unpacked
