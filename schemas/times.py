@@ -1,6 +1,7 @@
 """Instants as the records write them: RFC 3339, UTC, milliseconds."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 def rfc3339(epoch_ms: int) -> str:
@@ -12,7 +13,12 @@ def rfc3339(epoch_ms: int) -> str:
     ('2023-11-14T22:13:20.123Z', '0001-01-01T00:00:00.000Z')
     """
     seconds, millis = divmod(epoch_ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{millis:03d}Z"
+    return f"{_to_the_second(seconds)}.{millis:03d}Z"
+
+
+@lru_cache(maxsize=1024)  # all verdicts of a window say the same two instants
+def _to_the_second(epoch_seconds: int) -> str:
+    return datetime.fromtimestamp(epoch_seconds, UTC).isoformat()[:19]
 
 
 def epoch_ms(text: str) -> int:

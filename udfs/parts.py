@@ -21,15 +21,14 @@ def join_parts(parts: Sequence[bytes]) -> bytes:
 def split_parts(data: bytes, size: int | None = None) -> list[bytes]:
     """Return the parts again. Raises ValueError on other bytes, and unless there are `size` parts where it is given."""
     body = unseal(data, _TAG)
-    parts, offset = [], 0
-    while offset < len(body):
+    parts, offset, end = [], 0, len(body)
+    while offset < end:
         start = offset + _LENGTH.size
-        if start > len(body):
+        stop = start + int.from_bytes(body[offset:start], "little")
+        if start > end or stop > end:
             refuse(_TAG, "the lengths do not add up")
-        offset = start + _LENGTH.unpack_from(body, start - _LENGTH.size)[0]
-        if offset > len(body):
-            refuse(_TAG, "the lengths do not add up")
-        parts.append(body[start:offset])
+        parts.append(body[start:stop])
+        offset = stop
     if size is not None and len(parts) != size:
         refuse(_TAG, f"{len(parts)} parts, {size} were expected")
     return parts

@@ -5,6 +5,7 @@ Nulls take part in no distribution test, so a field that goes missing would drif
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from schemas.status import Status
@@ -48,6 +49,10 @@ class NullRate:
     min_effect: float
     min_samples: int
 
+    @cached_property
+    def _finding(self) -> Frame:
+        return self.frame.about(f"null_rate({self.field})", VerdictKind.FINDING)
+
     def look(self, labels: Sequence[str], window_end_ms: int, merged: CountsNulls) -> list[Verdict]:
         """Return the one verdict of the window.
 
@@ -66,7 +71,7 @@ class NullRate:
             )
         is_known = result.statistic is not None
         evidence = {"reference_share": self.reference_null / result.n_reference, "window_share": result.statistic}
-        verdict = self.frame.about(f"null_rate({self.field})", VerdictKind.FINDING).verdict(
+        verdict = self._finding.verdict(
             labels,
             window_end_ms,
             result,

@@ -7,6 +7,7 @@ D by 0.01. This finding looks at just these.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from schemas.status import Status
 from schemas.verdicts import Verdict, VerdictKind
@@ -68,8 +69,11 @@ class Range:
             n_reference=self.n_reference,
             evidence={} if share is None else self._evidence(counts),
         )
-        frame = self.frame.about(f"range({self.field})", VerdictKind.FINDING)
-        return [measured_verdict(frame, labels, window_end_ms, measured, test=TEST, method=METHOD)]
+        return [measured_verdict(self._finding, labels, window_end_ms, measured, test=TEST, method=METHOD)]
+
+    @cached_property
+    def _finding(self) -> Frame:
+        return self.frame.about(f"range({self.field})", VerdictKind.FINDING)
 
     def _evidence(self, counts: OutsideCounts) -> dict[str, float | int | None]:
         """Say how many are out on which side and how far; an infinite end is None, `n_infinite` tells."""
