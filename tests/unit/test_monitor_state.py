@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from infra import submit
+from infra.cli import main
 from infra.errors import StackError
 from infra.flink_home import FlinkHome
 from infra.kept_state import advice_on_running, note_plan, noted_plan, plan_of_savepoint
@@ -222,3 +223,33 @@ def test_while_the_old_job_runs_the_way_on_is_told(tmp_path: Path) -> None:
 def test_a_job_that_does_not_tell_is_not_checked(tmp_path: Path) -> None:
     request = JobRequest("ingest", "kafka:9092", "flink:8081")
     assert submit.check_state(request, FlinkHome(tmp_path), SAVEPOINT) == ""
+
+
+def test_from_the_console_an_edited_file_is_refused_and_nothing_is_submitted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = [
+        "--state-folder",
+        str(tmp_path / "state"),
+        "--jobmanager",
+        "flink:8081",
+        "--bootstrap-servers",
+        "kafka:9092",
+    ]
+    line += ["--from-savepoint", SAVEPOINT, "--dry-run"]
+    old, new = (file_of(tmp_path / str(slide), {"slide_seconds": slide}) for slide in (20, 30))
+    plan = submit.state_plan(request_of(old))
+    assert plan is not None
+    note_plan(FlinkHome(tmp_path / "state" / "client"), JOB, plan)
+    with pytest.raises(SystemExit) as ended:
+        main(["submit", "drift", *line, "--monitors", str(new)])
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert (
+        f"{new}: chat.slide_seconds: is 30, was 20, with which the state in {SAVEPOINT} can't be taken over" in said.err
+    )
+    with pytest.raises(SystemExit) as ended:
+        main(["submit", "drift", *line, "--monitors", str(old)])
+    said = capsys.readouterr()
+    assert (ended.value.code, said.err) == (0, "")
+    assert f" -s {SAVEPOINT} " in said.out
