@@ -16,7 +16,14 @@ from infra.errors import StackError
 from infra.flink_home import CLIENT_CONFIG, FlinkHome
 from infra.flink_rest import FlinkRest
 from infra.flink_run import Submission, flink_run
-from infra.kept_state import advice_on_running, note_plan, noted_plan, plan_of_savepoint, refuse_other_state
+from infra.kept_state import (
+    advice_on_running,
+    cost_of_fresh_start,
+    note_plan,
+    noted_plan,
+    plan_of_savepoint,
+    refuse_other_state,
+)
 from infra.paths import jars
 from infra.process import last_words
 from infra.service import Service, load_services
@@ -109,6 +116,19 @@ def check_state(request: JobRequest, home: FlinkHome, savepoint: str) -> str:
     return ""
 
 
+def note_on_fresh_start(request: JobRequest, home: FlinkHome) -> str:
+    """Say what a start without a savepoint leaves behind, where this job ran before and a state of it is kept."""
+    notes = _job_notes(home, request.name)
+    ran = notes.read_text().split() if notes.exists() else []
+    before = noted_plan(home, ran[-1]) if ran else None
+    if before is None:
+        return ""
+    with contextlib.suppress(StackError):
+        kept = newest_checkpoint(home, request.name)
+        return f"this starts fresh, and leaves the state in {kept} (see --resume). {cost_of_fresh_start(before)}"
+    return ""
+
+
 def refuse_running(
     jobs: Sequence[Mapping[str, Any]], name: str, jobmanager: str, advice: Advice = lambda _: ""
 ) -> None:
@@ -126,14 +146,20 @@ def refuse_running(
             raise StackError(f"{name} already runs on {jobmanager} as job {job['jid']}", remedy)
 
 
-def submit_to_flink(request: JobRequest, home: FlinkHome, submission: Submission) -> str:
-    """Submit with `flink run` and return the job's id. Raises StackError."""
-    plan = state_plan(request)
+def check_not_running(request: JobRequest, home: FlinkHome) -> None:
+    """Raise StackError where a job of that name runs on the cluster, with the way on."""
 
     def advice(job_id: str) -> str:
+        plan = state_plan(request)
         return "" if plan is None else advice_on_running(noted_plan(home, job_id), plan, request.job)
 
     refuse_running(FlinkRest(request.jobmanager).running_jobs(), request.name, request.jobmanager, advice)
+
+
+def submit_to_flink(request: JobRequest, home: FlinkHome, submission: Submission) -> str:
+    """Submit with `flink run` and return the job's id. Raises StackError, also where the job runs already."""
+    check_not_running(request, home)
+    plan = state_plan(request)
     job_id = flink_run(submission, home, request.jobmanager)
     notes = _job_notes(home, request.name)
     notes.parent.mkdir(parents=True, exist_ok=True)

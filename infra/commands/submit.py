@@ -101,8 +101,7 @@ def _submit(request: submit.JobRequest, state: Path, dry_run: bool, options: dic
         raise StackError("--resume and --from-savepoint are both given", "Give one of them")
     if options["resume"]:
         savepoint = submit.newest_checkpoint(home, request.name)
-    if savepoint and (note := submit.check_state(request, home, savepoint)):
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"note: {note}")
+    note = submit.check_state(request, home, savepoint) if savepoint else ""
     submission = Submission(
         job=request.module,
         args=request.argv,
@@ -114,6 +113,9 @@ def _submit(request: submit.JobRequest, state: Path, dry_run: bool, options: dic
     if dry_run:
         console.print(" ".join(submission.command(home, request.jobmanager)))
         return
+    submit.check_not_running(request, home)
+    if note := note or ("" if savepoint else submit.note_on_fresh_start(request, home)):
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"note: {note}")
     with console.status(f"submitting {request.name}"):
         job_id = submit.submit_to_flink(request, home, submission)
     origin = f" from {savepoint}" if savepoint else ""

@@ -220,6 +220,23 @@ def test_while_the_old_job_runs_the_way_on_is_told(tmp_path: Path) -> None:
     assert kept == "then `slacktide submit drift ... --resume` goes on from its state"
 
 
+def test_a_fresh_start_says_what_it_leaves_behind(tmp_path: Path) -> None:
+    home, request = FlinkHome(tmp_path / "home"), request_of(file_of(tmp_path / "m", {}))
+    assert submit.note_on_fresh_start(request, home) == ""
+    plan = submit.state_plan(request)
+    assert plan is not None
+    note_plan(home, JOB, plan)
+    (home.folder / "jobs").mkdir()
+    (home.folder / "jobs" / request.name).write_text(f"{JOB}\n")
+    assert submit.note_on_fresh_start(request, home) == ""  # nothing is kept of it
+    savepoint = home.folder / "savepoints" / SAVEPOINT.rpartition("/")[2]
+    savepoint.mkdir(parents=True)
+    (savepoint / "_metadata").touch()
+    said = submit.note_on_fresh_start(request, home)
+    assert savepoint.as_uri() in said
+    assert "up to 60 s of requests a series" in said
+
+
 def test_a_job_that_does_not_tell_is_not_checked(tmp_path: Path) -> None:
     request = JobRequest("ingest", "kafka:9092", "flink:8081")
     assert submit.check_state(request, FlinkHome(tmp_path), SAVEPOINT) == ""
