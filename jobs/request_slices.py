@@ -34,16 +34,16 @@ _IN_HEADER = f"GREATEST(TRY_CAST(CAST({_HEADER} AS STRING) AS BIGINT), 0)"
 _LOOKED_UP = f"CAST(REGEXP_EXTRACT(CAST(request AS STRING), {sql_text(_EVENT_TIME)}, 1) AS BIGINT)"
 _SEEN_MS = f"CASE WHEN {_HEADER} IS NOT NULL THEN {_IN_HEADER} ELSE {_LOOKED_UP} END"
 # TIMESTAMPDIFF counts in 32 bits: from 2020 on, seconds last until 2088.
-_SECONDS = "TIMESTAMPDIFF(SECOND, TIMESTAMP '2020-01-01 00:00:00', CAST(`timestamp` AS TIMESTAMP(3)))"
+_SECONDS = "TIMESTAMPDIFF(SECOND, TO_TIMESTAMP_LTZ(1577836800000, 3), `timestamp`)"
 _FIRST_SKEWED_MS = f"(CAST({_SECONDS} AS BIGINT) + {1_577_836_800 + MAX_SKEW_MINUTES * 60 + 1}) * 1000"
 # A clock that runs far ahead must not make other requests late. A comparison would have Flink work out the time of each
 # record twice, in each of three places; the remainder is the time itself where it is in order, and else one before the
 # first that is skewed (a small one, unless it is decades ahead).
 _EVENT_TIME_COLUMN = f"TO_TIMESTAMP_LTZ(MOD({_SEEN_MS}, {_FIRST_SKEWED_MS}), 3)"
-# A request goes to Python by its headers alone, a third of its bytes, where it can be used by them. Its value goes
-# along where the record may become a dead letter: it lacks such headers, is late, or its time is out of order (one that
-# is skewed has become a time near 1970).
-_CLOSED = "GREATEST(newest_time - {bound}, COALESCE(CURRENT_WATERMARK(event_time), TO_TIMESTAMP_LTZ(0, 3)))"
+# A request goes to Python by its headers alone, a third of its bytes, where it can be used by them. Its value and the
+# instants it is judged by go along where the record may become a dead letter: it lacks such headers, is late, or its
+# time is out of order (one that is skewed has become a time near 1970).
+_CLOSED = "GREATEST(newest_time - {bound}, IFNULL(CURRENT_WATERMARK(event_time), TO_TIMESTAMP_LTZ(0, 3)))"
 _UNSURE = " OR ".join(
     (
         "numbers IS NULL",
@@ -83,14 +83,16 @@ def request_statements(
     reading = {"format": "raw", "scan.watermark.idle-timeout": f"{idle_timeout_ms} ms", **bounded}
     bound = interval(watermark_bound_ms)
     closed = _CLOSED.format(bound=bound)
+    where_unsure = f"CASE WHEN {_UNSURE.format(closed=closed)} THEN {{}} END" if by_headers else "{}"
     statements = sql_statements(
         "request_slices.sql",
         suffix=suffix,
         event_time=_EVENT_TIME_COLUMN,
         watermark_bound=bound,
-        closed=closed,
         header_columns=_HEADER_COLUMNS if by_headers else "",
-        value=f"CASE WHEN {_UNSURE.format(closed=closed)} THEN request END" if by_headers else "request",
+        value=where_unsure.format("request"),
+        arrived=where_unsure.format("CAST(`timestamp` AS TIMESTAMP(3))"),
+        closed=where_unsure.format(f"CAST({closed} AS TIMESTAMP(3))"),
         headers=", numbers, labels" if by_headers else "",
         requests=source_options(settings, job, topic, reading),
         verdicts=sink_options(settings, job, "verdicts", keyed_by("series_key")),

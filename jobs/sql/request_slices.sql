@@ -6,7 +6,8 @@ CREATE TEMPORARY TABLE requests{suffix} (
   headers MAP<STRING, BYTES> METADATA VIRTUAL,
   proctime AS PROCTIME(),
 -- All that the JVM works out of a request; 1970 where there is none.
-  event_time AS COALESCE({event_time}, TO_TIMESTAMP_LTZ(0, 3)),
+-- IFNULL: COALESCE is a CASE, for which the watermark's generator would work the time out twice.
+  event_time AS IFNULL({event_time}, TO_TIMESTAMP_LTZ(0, 3)),
   WATERMARK FOR event_time AS event_time - {watermark_bound}
 ) WITH (
   {requests}
@@ -31,8 +32,10 @@ FROM requests{suffix};
 CREATE TEMPORARY VIEW taking{suffix} AS
 SELECT `offset`, event_time,
 -- Without a zone: pandas takes ten times as long for instants with one.
-  take_requests{suffix}({value}, `partition`, `offset`, CAST(`timestamp` AS TIMESTAMP(3)), CAST(event_time AS TIMESTAMP(3)),
-    CAST({closed} AS TIMESTAMP(3)){headers}) AS found
+  take_requests{suffix}({value}, `partition`, `offset`,
+    {arrived},
+    CAST(event_time AS TIMESTAMP(3)),
+    {closed}{headers}) AS found
 FROM placed{suffix}
 WHERE newest_time >= TO_TIMESTAMP_LTZ(-86400000, 3);
 -- Few rows are left: one a batch, series and slice. It passes through a DataStream (jobs/request_slices.py), so that there is

@@ -18,7 +18,7 @@ from udfs.judging.window_judge import Input, InputKind
 from udfs.slicing.from_headers import in_headers
 from udfs.slicing.label_table import MOST_KEPT
 from udfs.slicing.packets import unpack
-from udfs.slicing.slicer import Batch, RequestSlicer, SlicePlan, Taken
+from udfs.slicing.slicer import NO_TIME_MS, Batch, RequestSlicer, SlicePlan, Taken
 
 NOW_MS = 1_000_000_000_000
 BOUND_MS = 5_000
@@ -44,14 +44,16 @@ def batch(requests: list[dict[str, Any]], has_headers: list[bool], keeps_value: 
     seen = np.array([max(request["event_time_ms"], 0) for request in requests], dtype=np.int64)
     closed = np.maximum.accumulate(seen) - BOUND_MS
     values: list[bytes | None] = [orjson.dumps(request) for request in requests]
+    timestamps = np.full(len(values), NOW_MS)
     if not keeps_value:
         unsure = ~np.array(has_headers) | (seen <= np.maximum(closed, 0)) | (seen > NOW_MS + 300_000)
         values = [value if which else None for value, which in zip(values, unsure, strict=True)]
+        timestamps[~unsure] = closed[~unsure] = NO_TIME_MS
     return Batch(
         values=values,
         partitions=[0] * len(values),
         offsets=np.arange(len(values)),
-        timestamps_ms=np.full(len(values), NOW_MS),
+        timestamps_ms=timestamps,
         seen_ms=seen,
         closed_ms=closed,
         numbers=[of["numbers_v1"] if has else None for of, has in zip(headers, has_headers, strict=True)],

@@ -63,8 +63,8 @@ class Batch:
     can be ahead of it only after the partition was idle; `NO_TIME_MS` where nothing has closed yet.
 
     `numbers` and `labels` are the headers of schemas.request_headers, None where a record has none; both empty where
-    the plans want what headers don't have. A value may be None where the record has both and is sure to be usable by
-    them: not late, its time in order.
+    the plans want what headers don't have. Where the record has both and is sure to be usable by them, not late, its
+    time in order, its value may be None and its timestamp and what had closed `NO_TIME_MS`.
     """
 
     values: Sequence[bytes | None]
@@ -196,7 +196,8 @@ class RequestSlicer:
 
     def _usable(self, batch: Batch, taken: Taken) -> RequestsTaken:
         """Return the requests that can be used; the others become dead letters."""
-        in_time = (batch.seen_ms > 0) & (batch.seen_ms <= batch.timestamps_ms + self.max_skew_ms)
+        in_order = (batch.seen_ms <= batch.timestamps_ms + self.max_skew_ms) | (batch.timestamps_ms == NO_TIME_MS)
+        in_time = (batch.seen_ms > 0) & in_order
         expected_ms = np.where(in_time, batch.seen_ms, NO_TIME_MS)
         if not len(batch.numbers):
             return self._by_bodies(batch, taken, expected_ms, range(len(batch.values)))

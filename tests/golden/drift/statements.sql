@@ -5,7 +5,7 @@ CREATE TEMPORARY TABLE requests (
   `timestamp` TIMESTAMP_LTZ(3) NOT NULL METADATA VIRTUAL,
   headers MAP<STRING, BYTES> METADATA VIRTUAL,
   proctime AS PROCTIME(),
-  event_time AS COALESCE(TO_TIMESTAMP_LTZ(MOD(CASE WHEN headers['event_time_ms'] IS NOT NULL THEN GREATEST(TRY_CAST(CAST(headers['event_time_ms'] AS STRING) AS BIGINT), 0) ELSE CAST(REGEXP_EXTRACT(CAST(request AS STRING), '"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]', 1) AS BIGINT) END, (CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '2020-01-01 00:00:00', CAST(`timestamp` AS TIMESTAMP(3))) AS BIGINT) + 1577837101) * 1000), 3), TO_TIMESTAMP_LTZ(0, 3)),
+  event_time AS IFNULL(TO_TIMESTAMP_LTZ(MOD(CASE WHEN headers['event_time_ms'] IS NOT NULL THEN GREATEST(TRY_CAST(CAST(headers['event_time_ms'] AS STRING) AS BIGINT), 0) ELSE CAST(REGEXP_EXTRACT(CAST(request AS STRING), '"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]', 1) AS BIGINT) END, (CAST(TIMESTAMPDIFF(SECOND, TO_TIMESTAMP_LTZ(1577836800000, 3), `timestamp`) AS BIGINT) + 1577837101) * 1000), 3), TO_TIMESTAMP_LTZ(0, 3)),
   WATERMARK FOR event_time AS event_time - INTERVAL '0 00:00:02.500' DAY TO SECOND(3)
 ) WITH (
   'connector' = 'kafka',
@@ -74,8 +74,10 @@ FROM requests;
 
 CREATE TEMPORARY VIEW taking AS
 SELECT `offset`, event_time,
-  take_requests(request, `partition`, `offset`, CAST(`timestamp` AS TIMESTAMP(3)), CAST(event_time AS TIMESTAMP(3)),
-    CAST(GREATEST(newest_time - INTERVAL '0 00:00:02.500' DAY TO SECOND(3), COALESCE(CURRENT_WATERMARK(event_time), TO_TIMESTAMP_LTZ(0, 3))) AS TIMESTAMP(3))) AS found
+  take_requests(request, `partition`, `offset`,
+    CAST(`timestamp` AS TIMESTAMP(3)),
+    CAST(event_time AS TIMESTAMP(3)),
+    CAST(GREATEST(newest_time - INTERVAL '0 00:00:02.500' DAY TO SECOND(3), IFNULL(CURRENT_WATERMARK(event_time), TO_TIMESTAMP_LTZ(0, 3))) AS TIMESTAMP(3))) AS found
 FROM placed
 WHERE newest_time >= TO_TIMESTAMP_LTZ(-86400000, 3);
 
