@@ -1,7 +1,7 @@
 """What a false-alarm budget keeps, what alpha = 0.01 does instead, and the delay that is paid for quiet.
 
 Run with `python -m tests.bench.bench_false_alarms`: windows of 990 values of 10 slices, references of 10,000 raw values
-and 1000 points, one alarm in 1,000 windows. Some twelve minutes of one core. Exits with 1 where a realised onset rate
+and 1000 points, one alarm in 1,000 windows. Some seven minutes of one core. Exits with 1 where a realised onset rate
 is off by more than 20 %.
 """
 
