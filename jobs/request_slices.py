@@ -21,7 +21,7 @@ WINDOW_END_MS = "UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000"
 
 OPTIONS = {
     # Many records share the cost of a call; but a row of slices may hold 100,000 values of each feature.
-    "python.fn-execution.arrow.batch.size": "1000",
+    "python.fn-execution.arrow.batch.size": "2000",
     # While a bundle ends, the JVM waits for Python; `bundle.time` keeps it short.
     "python.fn-execution.bundle.size": "50000",
 }
