@@ -8,11 +8,10 @@ one of none, and is seen as `other` having grown; which they are, and new ones i
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from schemas.ids import content_digest

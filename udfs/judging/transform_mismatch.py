@@ -12,11 +12,10 @@ or turn the order round (1 - x), are not sought.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from schemas.status import Status
 from schemas.verdicts import Verdict, VerdictKind

@@ -15,10 +15,9 @@ would expect 0.1 of it.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from schemas.status import Status

@@ -1,14 +1,14 @@
 """What every statistical test returns: figures where there are any, and a status where there are none."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
-
-import msgspec
 
 from schemas.status import Status
 
 
-class TestResult(msgspec.Struct, frozen=True, gc=False):  # made in a fifth of a frozen dataclass's time
+@dataclass(frozen=True, slots=True)
+class TestResult:
     """The outcome of one test of a window against a reference.
 
     Where `status` is `ok`, `statistic`, `p_value`, `log10_p_value` and `effect` are finite numbers; otherwise they and
