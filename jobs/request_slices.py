@@ -19,12 +19,15 @@ from udfs.slicing.slicer import RequestSlicer
 MAX_SKEW_MINUTES = 5
 WINDOW_END_MS = "UNIX_TIMESTAMP(CAST(window_end AS STRING)) * 1000"
 
+_BATCH = "python.fn-execution.arrow.batch.size"
 OPTIONS = {
-    # Many records share the cost of a call; but a row of slices may hold 100,000 values of each feature.
-    "python.fn-execution.arrow.batch.size": "2000",
+    # A row of slices may hold 100,000 values of each feature, a row of windows the sketches of all slices.
+    _BATCH: "500",
     # While a bundle ends, the JVM waits for Python; `bundle.time` keeps it short.
     "python.fn-execution.bundle.size": "50000",
 }
+# Many records share the cost of a call, and of each packet that they share. A value may be long, headers are not.
+_RECORDS_BY_HEADERS, _RECORDS_BY_VALUE = "4000", "1000"
 # Digits only, so that a fraction or an exponent is no time; 15 of them are 30,000 years.
 _EVENT_TIME = r'"event_time_ms"\s*:\s*([0-9]{1,15})\s*[,}]'
 # To look into a record of 1 kB takes 5 microseconds, all told: so the ingest job writes the event time as a header too.
@@ -110,7 +113,9 @@ def take_requests(
     table_env.create_temporary_function(f"take_requests{suffix}", taking)
     for statement in statements:
         table_env.execute_sql(statement)
-    register_once(table_env, f"taken_once{suffix}", f"taken{suffix}", event_time="event_time")
+    table_env.get_config().set(_BATCH, _RECORDS_BY_HEADERS if slicer.reads_headers else _RECORDS_BY_VALUE)
+    register_once(table_env, f"taken_once{suffix}", f"taken{suffix}", event_time="event_time")  # translated here
+    table_env.get_config().set(_BATCH, OPTIONS[_BATCH])
 
 
 def register_once(table_env: StreamTableEnvironment, view: str, name: str, event_time: str | None = None) -> None:
