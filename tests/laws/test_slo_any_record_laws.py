@@ -76,3 +76,11 @@ def test_no_record_stops_a_service_level(slices: list[list[dict[str, Any]]]) -> 
         for body in through(of, records):
             assert finite(body)
             assert (body["status"] == Status.OK) == (body["statistic"] is not None) == (body["drifted"] is not None)
+
+
+def test_bounds_without_counts_say_nothing() -> None:
+    """Two bounds and one count: the law above came upon it."""
+    point = {"name": "m", "kind": "counter_delta", "value": 0, "bucket_counts": [0], "bounds": [0, 0]}
+    slices = [[json.dumps({"event_time_ms": START_MS} | body).encode()] for body in ({"name": "n"}, point)]
+    for of in SLOS:
+        assert all(map(finite, through(of, slices)))

@@ -93,7 +93,10 @@ def _at_most(limit: float, bounds: Values, counts: Values, *exponential: object)
     reach = limit + _ROUNDING * abs(limit)
     if counts is not None:
         upper = np.asarray([] if bounds is None else bounds, dtype=np.float64)
-        return float(np.asarray(counts, dtype=np.float64)[: upper.size][upper <= reach].sum())
+        of_buckets = np.asarray(counts, dtype=np.float64)
+        if of_buckets.size < upper.size:  # some bounds have no count
+            return np.nan
+        return float(of_buckets[: upper.size][upper <= reach].sum())
     return _exponential_at_most(reach, exponential)
 
 
