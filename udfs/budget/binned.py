@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from schemas.ids import content_digest
+from udfs.budget.between_sizes import UNKNOWN_ORDER, level_between, too_far_in_the_tail
 from udfs.budget.cache import AnswerCache
 from udfs.budget.episodes import quiet_windows
 from udfs.budget.onset_curve import OnsetCurve
@@ -163,27 +164,17 @@ class BinnedBudget:
 
     def at(self, n: int) -> BinnedThreshold:
         """Return the threshold for windows of n values, n >= 1. Raises ValueError where no level is known."""
-        found = [answer.level_of(self.rate) for answer in self.answers]
-        known = [pair for pair in found if pair is not None]
-        if len(known) < len(found):
-            raise ValueError(f"the simulation shows no level for {self.rate:.3g} onsets a window: use larger windows")
-        logs = np.log(self.ns)
-        scaled = [level * self._scale(at) for (level, _), at in zip(known, self.ns, strict=True)]
-        level = float(np.interp(math.log(n), logs, scaled)) / self._scale(n)
-        error = float(np.interp(math.log(n), logs, [pair[1] for pair in known]))
+        level, error = level_between(self.answers, self.ns, self.rate, self._scale, n)
         reason = self._reason(n, error)
         return BinnedThreshold(level, self.rate, self.rate, error, not reason, reason)
 
-    def _scale(self, n: int) -> float:
+    def _scale(self, n: float) -> float:
         return math.sqrt(n * self.n_reference / (n + self.n_reference)) if self.is_distance else 1.0
 
     def _reason(self, n: int, error: float) -> str:
         low, high = self.ns[0], self.ns[-1]
         if not self.order_known:
-            return (
-                "nothing is known of how successive values depend on each other, so they were taken as independent; "
-                "autocorrelated ones alarm more often. Set autocorrelation, or build the reference in the order of time"
-            )
+            return UNKNOWN_ORDER
         if not low <= n <= high:
             return f"windows of {n} values lie outside of what was simulated, {low} to {high}"
         if self.n_reference < self.promise.references_a_window * n:
@@ -193,9 +184,7 @@ class BinnedBudget:
                 f"{self.promise.references_a_window:g} times the {n} of a window, so the budget is kept on average "
                 f"over such references but not for each. Build it of {wanted} values"
             )
-        if error > self.promise.largest_relative_error:
-            return f"one onset in {1 / self.rate:,.0f} windows lies too far in the tail: it may be off by {error:.0%}"
-        return ""
+        return too_far_in_the_tail(self.rate, error, self.promise.largest_relative_error)
 
 
 def binned_budget(
@@ -219,13 +208,12 @@ def binned_budget(
     cache = cache or AnswerCache(None)
     ns = tuple(sorted({max(overlap, round(n * factor)) for factor in promise.n_factors}))
     asked = [BinnedQuestion(test, bins, at, overlap, rounded_up(coefficient or 0.0)) for at in ns]
-    answered = [cache.answer(question) for question in asked]
-    origin = "simulated" if any(how == "simulated" for _, how in answered) else "cached"
+    answers, origin = cache.answers(asked)
     return BinnedBudget(
         test.name,
         test.is_distance,
         ns,
-        tuple(levels for levels, _ in answered),
+        answers,
         bins.n_raw,
         rate,
         tests,

@@ -1,7 +1,7 @@
 """Answers kept between runs: one small JSON file a question, in a folder that the caller names."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -60,6 +60,12 @@ class AnswerCache:
         if path is not None:
             self._write(path, question, levels)
         return levels, "simulated"
+
+    def answers(self, questions: Iterable[Question]) -> tuple[tuple[OnsetLevels, ...], str]:
+        """Return the answers, and `simulated` where any was, else `cached`."""
+        answered = [self.answer(question) for question in questions]
+        origin = "simulated" if any(how == "simulated" for _, how in answered) else "cached"
+        return tuple(levels for levels, _ in answered), origin
 
     def _read(self, path: Path) -> OnsetLevels | None:
         try:

@@ -52,9 +52,7 @@ def distance_budget(
     source = _source(norm, reference, rounded_up(coefficient or 0.0))
     ns = tuple(sorted({max(overlap, round(n * factor)) for factor in promise.n_factors}))
     asked = [Question(m, reference.points.size, at, overlap, source, norm) for at in ns]
-    answered = [cache.answer(question) for question in asked]
-    origin = "simulated" if any(how == "simulated" for _, how in answered) else "cached"
-    answers = tuple(levels for levels, _ in answered)
+    answers, origin = cache.answers(asked)
     return BinnedBudget(norm, True, ns, answers, m, rate, tests, coefficient is not None, origin, promise)
 
 

@@ -18,6 +18,7 @@ import orjson
 from numpy.typing import ArrayLike, NDArray
 
 from schemas.ids import content_digest
+from udfs.budget.between_sizes import UNKNOWN_ORDER, level_between, too_far_in_the_tail
 from udfs.budget.binned import BinnedThreshold, drawn_slices
 from udfs.budget.cache import AnswerCache
 from udfs.budget.episodes import quiet_windows
@@ -132,27 +133,17 @@ class PairBudget:
         Raises ValueError where no level is known.
         """
         n = 2.0 * n_a * n_b / (n_a + n_b)
-        known = [found for answer in self.answers if (found := answer.level_of(self.rate)) is not None]
-        if len(known) < len(self.answers):
-            raise ValueError(f"the simulation shows no level for {self.rate:.3g} onsets a window: use larger windows")
-        scaled = [level * math.sqrt(at) for (level, _), at in zip(known, self.ns, strict=True)]
-        level = float(np.interp(math.log(n), np.log(self.ns), scaled)) / math.sqrt(n)
-        error = float(np.interp(math.log(n), np.log(self.ns), [pair[1] for pair in known]))
+        level, error = level_between(self.answers, self.ns, self.rate, math.sqrt, n)
         reason = self._reason(n, error)
         return BinnedThreshold(level, self.rate, self.rate, error, not reason, reason)
 
     def _reason(self, n: float, error: float) -> str:
         low, high = self.ns[0], self.ns[-1]
         if not self.order_known:
-            return (
-                "nothing is known of how successive values depend on each other, so they were taken as independent; "
-                "autocorrelated ones alarm more often. Set autocorrelation, or build the reference in the order of time"
-            )
+            return UNKNOWN_ORDER
         if not low <= n <= high:
             return f"two windows worth {n:.0f} values each lie outside of what was simulated, {low} to {high}"
-        if error > self.promise.largest_relative_error:
-            return f"one onset in {1 / self.rate:,.0f} windows lies too far in the tail: it may be off by {error:.0%}"
-        return ""
+        return too_far_in_the_tail(self.rate, error, self.promise.largest_relative_error)
 
 
 def pair_budget(
@@ -174,4 +165,4 @@ def pair_budget(
     cache = cache or AnswerCache(None)
     ns = tuple(sorted({max(overlap, round(n * factor)) for factor in N_FACTORS}))
     asked = [PairQuestion(edges, at, overlap, rounded_up(coefficient or 0.0)) for at in ns]
-    return PairBudget(ns, tuple(cache.answer(one)[0] for one in asked), rate, coefficient is not None, promise)
+    return PairBudget(ns, cache.answers(asked)[0], rate, coefficient is not None, promise)

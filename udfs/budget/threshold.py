@@ -270,9 +270,7 @@ def threshold_curve(
         cache = cache or AnswerCache(None)
         seed, m = cache.policy.seed, min(n_reference, cache.policy.largest_reference)
         ns = tuple(sorted({max(overlap, round(n * factor)) for factor in promise.n_factors}))
-        answered = [cache.answer(Question(m, n_points, at, overlap, source)) for at in ns]
-        answers = tuple(levels for levels, _ in answered)
-        origin = "simulated" if any(o == "simulated" for _, o in answered) else "cached"
+        answers, origin = cache.answers(Question(m, n_points, at, overlap, source) for at in ns)
     return ThresholdCurve(
         ns,
         answers,

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from schemas.request_headers import LABELS, NUMBERS, NUMBERS_BYTES
 from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.slicing.label_table import NO_CODE, LabelTable
-from udfs.slicing.series_names import UNGROUPED
 
 _NUMBER_AT = {name: place for place, name in enumerate(NUMBERS)}
 _EVENT_TIME_AT = _NUMBER_AT["event_time_ms"]
@@ -57,7 +56,5 @@ class FromHeaders:
         return self._table.texts(given.field, self._codes)
 
     def series(self, group_by: tuple[str, ...]) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the names of the series there are, and for each request which is its own."""
-        if not group_by:
-            return [UNGROUPED], np.zeros(self.rows.size, dtype=np.int64)
+        """Return the names of the series by one or more labels, and for each request which is its own."""
         return self._table.series(group_by, self._codes)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from udfs.judging.window_judge import Input, InputKind, Values
 from udfs.slicing.fields import Bodies, column, raw_values, text
 from udfs.slicing.from_headers import FromHeaders
-from udfs.slicing.series_names import UNGROUPED, series_name
+from udfs.slicing.series_names import series_name
 
 Series = tuple[list[str], NDArray[np.int64]]
 
@@ -25,9 +25,7 @@ class FromBodies:
         return column(self._bodies, given)
 
     def series(self, group_by: tuple[str, ...]) -> Series:
-        """Return the names of the series there are, and for each request which is its own."""
-        if not group_by:
-            return [UNGROUPED], np.zeros(self.rows.size, dtype=np.int64)
+        """Return the names of the series by one or more labels, and for each request which is its own."""
         found: dict[tuple[str, ...], int] = {}
         rows = zip(*(_labels(self._bodies, label) for label in group_by), strict=True)
         codes = [found.setdefault(row, len(found)) for row in rows]
@@ -52,7 +50,7 @@ class FromBoth:
         return [values[position] for position in self._order.tolist()]
 
     def series(self, group_by: tuple[str, ...]) -> Series:
-        """Return the names of the series there are, and for each request which is its own."""
+        """Return the names of the series by one or more labels, and for each request which is its own."""
         found: dict[str, int] = {}
         codes = []
         for part in self._parts:

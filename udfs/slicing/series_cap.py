@@ -7,7 +7,7 @@ otherwise fill the memory of a job that watches all the rest.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import orjson
+from udfs.slicing.series_names import series_name
 
 OTHER_LABEL = "(other)"
 
@@ -18,7 +18,7 @@ def other_series(n_labels: int) -> str:
     >>> other_series(2)
     '["(other)","(other)"]'
     """
-    return orjson.dumps([OTHER_LABEL] * n_labels).decode()
+    return series_name([OTHER_LABEL] * n_labels)
 
 
 @dataclass

@@ -26,6 +26,7 @@ from udfs.slicing.label_table import LabelTable
 from udfs.slicing.packets import pack_runs
 from udfs.slicing.requests_taken import FromBodies, FromBoth, RequestsTaken
 from udfs.slicing.series_cap import SeriesCap, other_series
+from udfs.slicing.series_names import UNGROUPED
 
 NO_TIME_MS = -1
 MAX_SERIES = 10_000  # design: the default cap of a monitor
@@ -178,8 +179,9 @@ class RequestSlicer:
         if not members.size:
             return _Runs(members, [], [])
         plan = self.plans[number]
-        names, codes = requests.series(plan.group_by)
+        names, codes = [UNGROUPED], np.zeros(requests.rows.size, dtype=np.int64)
         if plan.group_by:
+            names, codes = requests.series(plan.group_by)
             admitted = self._caps[number].admit(names, int(event_ms[members].max()))
             if admitted != names:
                 places = {name: place for place, name in enumerate(dict.fromkeys(admitted))}
